@@ -1,0 +1,223 @@
+// convolution_weight_gradient as products of indexed matrices: rows are (tap, input channel), the depth runs over
+// output pixels, columns are filters. x is read where it is; dy is the second operand.
+#include "conv_geometry.h"
+#include "gemm/packing.h"
+#include "gemm/tasks.h"
+#include "registration.h"
+
+namespace magmadnn::cpu {
+namespace {
+
+template <class T>
+class WeightGradient : public Kernel {
+  public:
+    explicit WeightGradient(const Signature& s);
+    size_t workspace_bytes() const override {
+        return sizeof(T) * static_cast<size_t>((image_parts_ - 1) * sums_elements_ + threads_ * worker_.total());
+    }
+    void run(const Arguments& arguments, ThreadPool& pool) override;
+
+  private:
+    struct Chunk {
+        int64_t row, rows;  // of (tap, input channel of a group)
+    };
+    /// Elements of one worker's scratch: a copy of a padded block, packed panels of dy, a packed chunk of x.
+    struct Scratch {
+        int64_t copy, panels, chunk;
+        int64_t total() const { return copy + panels + chunk; }
+    };
+    /// A task's share: the (group, panel) units, and whether their sums hold something already.
+    struct Share {
+        int64_t first_unit, end_unit;
+        bool accumulate;
+        T* sums;
+    };
+    void choose_parts();
+    void choose_chunks();
+    void run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch, T* sums) const;
+    void run_block(const T* x, const T* dy, const Block& block, const Share& share, T* scratch) const;
+    void multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel, T* packed_x,
+                         T* sums) const;
+
+    ConvolutionShape shape_;
+    Axes axes_;
+    Phase phase_;
+    bool serial_;
+    int64_t threads_;
+    BlockedSource source_;
+    PixelStrides dy_;
+    Panels<T> panels_;
+    // Either the blocks are shared out, each part with sums of its own that are added up at the end in a fixed
+    // order, or the (group, panel) units are; the first where the sums are small.
+    int64_t image_parts_ = 1, column_parts_ = 1;
+    int64_t sums_elements_;
+    Scratch worker_;
+    std::vector<int32_t> x_rows_, x_columns_, sum_rows_;
+    // Where pixels of x lie far apart, they share few sets of the level-1 cache, and rows of the product are
+    // packed a chunk at a time.
+    bool pack_x_;
+    std::vector<Chunk> chunks_;
+    std::vector<int32_t> chunk_rows_, chunk_columns_;
+};
+
+constexpr int64_t round_up(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
+
+template <class T>
+WeightGradient<T>::WeightGradient(const Signature& s)
+    : shape_(s.attributes, s.inputs[0].shape, s.outputs[0].shape, s.inputs[1].shape),
+      axes_(forward_axes(shape_)),
+      phase_(combinations(axes_)[0]),
+      serial_(shape_.work() <= serial_work),
+      threads_(s.threads),
+      source_(axes_, shape_.images, shape_.channels, sizeof(T),
+              {weight_gradient_depth, level_2_bytes, serial_ ? 1 : 4 * threads_}),
+      dy_(shape_.output, shape_.filters),
+      panels_(shape_.group_filters()),
+      x_rows_(source_.taps(phase_, shape_.group_channels())),
+      x_columns_(source_.positions(phase_)) {
+    for (size_t i = 0; i < x_rows_.size(); i++)
+        sum_rows_.push_back(static_cast<int32_t>(static_cast<int64_t>(i) * shape_.filters));
+    sums_elements_ = round_up(s.outputs[0].size(), 16);
+    choose_parts();
+    choose_chunks();
+    const int64_t depth = static_cast<int64_t>(x_columns_.size());
+    const int64_t panels = std::min(panels_.lanes_in_row(), panel_group * panel_lanes<T>);
+    worker_ = {round_up(source_.copy_elements(), 16), round_up(depth * panels, 16),
+               pack_x_ ? depth * weight_gradient_chunk : 0};
+}
+
+template <class T>
+void WeightGradient<T>::choose_chunks() {
+    const int64_t channels = shape_.group_channels();
+    const int64_t distance = shape_.channels * shape_.stride[2] * static_cast<int64_t>(sizeof(T));
+    pack_x_ = distance >= 256 && channels >= 16 && panels_.count() >= 1;
+    if (!pack_x_) {
+        chunks_ = {{0, shape_.taps() * channels}};
+        return;
+    }
+    const Cut cut = Cut::by_length(channels, weight_gradient_chunk);
+    for (int64_t tap = 0; tap < shape_.taps(); tap++)
+        for (int64_t part = 0; part < cut.parts; part++)
+            chunks_.push_back({tap * channels + cut.begin(part), cut.begin(part + 1) - cut.begin(part)});
+    for (int32_t i = 0; i < weight_gradient_chunk; i++) chunk_rows_.push_back(i);
+    for (size_t k = 0; k < x_columns_.size(); k++)
+        chunk_columns_.push_back(static_cast<int32_t>(static_cast<int64_t>(k) * weight_gradient_chunk));
+}
+
+template <class T>
+void WeightGradient<T>::choose_parts() {
+    if (serial_) return;
+    const int64_t units = shape_.groups * panels_.count();
+    const bool small_sums = sums_elements_ * static_cast<int64_t>(sizeof(T)) <= level_2_bytes;
+    if (source_.blocks() >= threads_ && (small_sums || units < 2 * threads_))
+        image_parts_ = threads_;
+    else
+        column_parts_ = std::clamp<int64_t>(2 * threads_, 1, std::max<int64_t>(units, 1));
+}
+
+template <class T>
+void WeightGradient<T>::run(const Arguments& arguments, ThreadPool& pool) {
+    const T* x = arguments.input<T>(0);
+    const T* dy = arguments.input<T>(1);
+    T* dw = arguments.output<T>(0);
+    T* scratch = static_cast<T*>(arguments.workspace);
+    T* more_sums = scratch + threads_ * worker_.total();
+    const int64_t size = static_cast<int64_t>(x_rows_.size()) * shape_.filters;
+    if (source_.blocks() == 0) {
+        std::fill_n(dw, size, T{0});
+        return;
+    }
+    run_tasks(pool, serial_, image_parts_ * column_parts_, [&](int64_t task, int worker) {
+        const int64_t image_part = task % image_parts_;
+        run_part(x, dy, image_part, task / image_parts_, scratch + worker * worker_.total(),
+                 image_part == 0 ? dw : more_sums + (image_part - 1) * sums_elements_);
+    });
+    if (image_parts_ == 1) return;
+    pool.ranges(size, 1 << 14, [&](int64_t begin, int64_t end, int) {
+        for (int64_t part = 0; part < image_parts_ - 1; part++)
+            for (int64_t i = begin; i < end; i++) dw[i] += more_sums[part * sums_elements_ + i];
+    });
+}
+
+template <class T>
+void WeightGradient<T>::run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch,
+                                 T* sums) const {
+    const Cut blocks = {source_.blocks(), image_parts_};
+    const Cut units = {shape_.groups * panels_.count(), column_parts_};
+    const int64_t first = blocks.begin(image_part);
+    for (int64_t i = first; i < blocks.begin(image_part + 1); i++) {
+        const Block block = source_.block(i);
+        const T* start = source_.prepare(x, block, scratch);
+        run_block(start, dy, block, {units.begin(column_part), units.begin(column_part + 1), i > first, sums},
+                  scratch + worker_.copy);
+    }
+}
+
+/// Packs dy of a block, a few panels of one group at a time, and multiplies x of the same block by them.
+template <class T>
+void WeightGradient<T>::run_block(const T* x, const T* dy, const Block& block, const Share& share,
+                                  T* scratch) const {
+    // Only the outermost axis of a block that is longer than one is cut: its pixels of dy are contiguous.
+    const T* pixels = dy + target_start(block, phase_, dy_);
+    Product<T> product;
+    product.b = scratch;
+    product.c_rows = sum_rows_.data();
+    product.depth = block.rows(phase_);
+    product.accumulate = share.accumulate;
+    for (int64_t unit = share.first_unit; unit < share.end_unit;) {
+        const int64_t group = unit / panels_.count();
+        const int64_t first = unit % panels_.count();
+        const int64_t end = std::min({first + panel_group, panels_.count(), first + share.end_unit - unit});
+        const int64_t filter = group * shape_.group_filters();
+        if (shape_.groups == 1 && panels_.count() == 1 && shape_.filters == panels_.lanes_in_row())
+            product.b = pixels;  // dy is such a panel already
+        else
+            for (int64_t panel = first; panel < end; panel++)
+                pack(pixels + filter + panels_.first(panel), shape_.filters, product.depth,
+                     panels_.columns_of(panel), panels_.packed_lanes(panel),
+                     scratch + (panels_.first(panel) - panels_.first(first)) * product.depth);
+        multiply_panels(product, x + group * shape_.group_channels(), first, end, scratch + worker_.panels,
+                        share.sums + filter);
+        unit += end - first;
+    }
+}
+
+template <class T>
+void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel,
+                                        T* packed_x, T* sums) const {
+    const T* packed_dy = product.b;
+    for (const Chunk& chunk : chunks_) {
+        if (pack_x_) {
+            pack_indexed(x + x_rows_[chunk.row], x_columns_.data(), product.depth, static_cast<int>(chunk.rows),
+                         weight_gradient_chunk, packed_x);
+            product.a = packed_x;
+            product.a_rows = chunk_rows_.data();
+            product.a_columns = chunk_columns_.data();
+        } else {
+            product.a = x;
+            product.a_rows = x_rows_.data();
+            product.a_columns = x_columns_.data();
+        }
+        product.rows = chunk.rows;
+        for (int64_t panel = first_panel; panel < end_panel; panel++) {
+            product.b = packed_dy + (panels_.first(panel) - panels_.first(first_panel)) * product.depth;
+            product.b_stride = panels_.packed_lanes(panel);
+            product.c = sums + chunk.row * shape_.filters + panels_.first(panel);
+            product.columns = panels_.columns_of(panel);
+            multiply(product);
+        }
+    }
+}
+
+template <class T>
+bool supports(const Signature& s) {
+    return all_of_type<T>(s) && tables_reach(s);
+}
+
+const Registration float_entry("convolution_weight_gradient", "direct", 10, supports<float>,
+                               create_kernel<WeightGradient<float>>);
+const Registration double_entry("convolution_weight_gradient", "direct", 10, supports<double>,
+                                create_kernel<WeightGradient<double>>);
+
+}  // namespace
+}  // namespace magmadnn::cpu

@@ -1,0 +1,46 @@
+// Block sizes of the matrix-product engine, one row per instruction set. Porting to a new one means a new row here.
+#pragma once
+#include <cstdint>
+
+#include "simd.h"
+
+namespace magmadnn::cpu {
+
+/// The register tile: `rows[v]` rows of `v` vectors, for v = 1 .. max_vectors.
+struct RegisterTile {
+    int max_vectors;
+    int rows[4];
+};
+
+#if MAGMADNN_VECTOR_BYTES == 64
+inline constexpr RegisterTile register_tile = {3, {0, 8, 8, 8}};  // 32 registers; row pointers limit the height
+#elif defined(__aarch64__)
+inline constexpr RegisterTile register_tile = {3, {0, 8, 8, 8}};
+#else
+inline constexpr RegisterTile register_tile = {2, {0, 8, 6, 0}};  // 16 registers
+#endif
+
+/// Bytes of one worker's share of the level-2 cache that a block of the first operand may fill.
+inline constexpr int64_t level_2_bytes = 256 << 10;
+
+/// Rows (pixels, samples) that share one pass over the packed second operand.
+inline constexpr int64_t block_rows = 192;
+
+/// Depth of a block of a dense product: the panel it makes of the second operand stays in the level-1 cache.
+inline constexpr int64_t block_depth = 256;
+
+/// The same where it is read in place, its rows far apart: as many streams as the prefetchers follow.
+inline constexpr int64_t in_place_depth = 64;
+
+/// Pixels of a block of a weight gradient, the depth of its products: a chunk of x and a panel of dy of that
+/// depth fit the level-1 cache together.
+inline constexpr int64_t weight_gradient_depth = 96;
+inline constexpr int64_t weight_gradient_chunk = 24;
+
+/// Panels of dy packed at a time.
+inline constexpr int64_t panel_group = 16;
+
+/// Multiply-adds below which waking the other threads costs more than it saves.
+inline constexpr int64_t serial_work = 1 << 16;
+
+}  // namespace magmadnn::cpu

@@ -1,0 +1,74 @@
+#include "gemm/packing.h"
+
+#include <utility>
+
+#include "gemm/part.h"
+
+namespace magmadnn::cpu {
+namespace {
+
+/// One exchange of an in-register transposition: lane l of the results comes from a where bit `Bit` of l is
+/// clear and from b where it is set, `Bit` lanes apart for one of the two.
+template <class T, int Bit, int... Lane>
+inline void exchange(Vector<T>& a, Vector<T>& b, std::integer_sequence<int, Lane...>) {
+    const Vector<T> low = __builtin_shufflevector(a, b, (Lane & Bit ? lanes<T> + Lane - Bit : Lane)...);
+    b = __builtin_shufflevector(a, b, (Lane & Bit ? lanes<T> + Lane : Lane + Bit)...);
+    a = low;
+}
+
+template <class T, int Bit = 1>
+inline __attribute__((always_inline)) void transpose(Vector<T> (&rows)[lanes<T>]) {
+    if constexpr (Bit < lanes<T>) {
+#pragma GCC unroll 16
+        for (int i = 0; i < lanes<T>; i++)
+            if (!(i & Bit)) exchange<T, Bit>(rows[i], rows[i + Bit], std::make_integer_sequence<int, lanes<T>>());
+        transpose<T, 2 * Bit>(rows);
+    }
+}
+
+template <class T>
+inline void pack_row(const T* b, int columns, T* packed) {
+    for (; columns >= lanes<T>; columns -= lanes<T>, b += lanes<T>, packed += lanes<T>) store(packed, load(b));
+    if (columns > 0) store(packed, load_part(b, columns));
+}
+
+}  // namespace
+
+template <class T>
+void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed) {
+    for (int64_t k = 0; k < depth; k++) pack_row(b + k * stride, columns, packed + k * packed_lanes);
+}
+
+template <class T>
+void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes, T* packed) {
+    for (int64_t k = 0; k < depth; k++) pack_row(b + index[k], columns, packed + k * packed_lanes);
+}
+
+template <class T>
+void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed) {
+    constexpr int L = lanes<T>;
+    for (int64_t j = 0; j < packed_lanes; j += L) {
+        const int count = static_cast<int>(std::min<int64_t>(columns - j, L));
+        const T* row = b + j * stride;
+        int64_t k = 0;
+        for (; k + L <= depth; k += L) {
+            Vector<T> block[L];
+#pragma GCC unroll 16
+            for (int i = 0; i < L; i++) block[i] = load(row + std::min(i, count - 1) * stride + k);
+            transpose<T>(block);
+#pragma GCC unroll 16
+            for (int i = 0; i < L; i++) store(packed + (k + i) * packed_lanes + j, block[i]);
+        }
+        for (; k < depth; k++)
+            for (int i = 0; i < L; i++) packed[k * packed_lanes + j + i] = row[std::min(i, count - 1) * stride + k];
+    }
+}
+
+template void pack(const float*, int64_t, int64_t, int, int64_t, float*);
+template void pack(const double*, int64_t, int64_t, int, int64_t, double*);
+template void pack_indexed(const float*, const int32_t*, int64_t, int, int64_t, float*);
+template void pack_indexed(const double*, const int32_t*, int64_t, int, int64_t, double*);
+template void pack_transposed(const float*, int64_t, int64_t, int, int64_t, float*);
+template void pack_transposed(const double*, int64_t, int64_t, int, int64_t, double*);
+
+}  // namespace magmadnn::cpu

@@ -1,0 +1,49 @@
+// The second operand of a product as the micro-kernel wants it: cut into panels a few vectors wide, each stored
+// [depth][lanes]. Lanes past the last column hold anything: no column of the product depends on another.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "gemm/micro_kernel.h"
+
+namespace magmadnn::cpu {
+
+/// `columns` columns cut into panels whose widths, in vectors, differ by one at most.
+template <class T>
+class Panels {
+  public:
+    explicit Panels(int64_t columns = 0)
+        : columns_(columns),
+          vectors_((columns + lanes<T> - 1) / lanes<T>),
+          count_((vectors_ + register_tile.max_vectors - 1) / register_tile.max_vectors) {}
+
+    int64_t count() const { return count_; }
+    int64_t columns() const { return columns_; }
+    /// Elements of a packed row over all panels: the columns, and what fills the last vector.
+    int64_t lanes_in_row() const { return vectors_ * lanes<T>; }
+    /// First column of a panel; packed with depth k, the panel starts at element k * first(panel).
+    int64_t first(int64_t panel) const { return vectors_ * panel / count_ * lanes<T>; }
+    int64_t packed_lanes(int64_t panel) const { return first(panel + 1) - first(panel); }
+    int columns_of(int64_t panel) const {
+        return static_cast<int>(std::min(first(panel + 1), columns_) - first(panel));
+    }
+
+  private:
+    int64_t columns_;
+    int64_t vectors_;
+    int64_t count_;
+};
+
+/// packed[k][j] = b[k * stride + j] for j < columns, up to packed_lanes anything.
+template <class T>
+void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed);
+
+/// packed[k][j] = b[index[k] + j] for j < columns, up to packed_lanes anything.
+template <class T>
+void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes, T* packed);
+
+/// packed[k][j] = b[j * stride + k] for j < columns, up to packed_lanes anything.
+template <class T>
+void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed);
+
+}  // namespace magmadnn::cpu

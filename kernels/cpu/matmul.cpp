@@ -1,0 +1,200 @@
+// matmul: Y = op(A) op(B) (+ bias, ReLU), batched. m, n, k: rows and columns of Y, and the depth summed over.
+#include "gemm/packing.h"
+#include "gemm/tasks.h"
+#include "registration.h"
+
+namespace magmadnn::cpu {
+namespace {
+
+/// Element offset of each matrix of a broadcast batch within a tensor, in the order of the output's batch.
+std::vector<int64_t> batch_offsets(const Shape& shape, const Shape& output) {
+    const size_t batch_rank = output.size() - 2;
+    std::vector<int64_t> offsets = {0};
+    int64_t stride = element_count(shape) == 0 ? 0 : shape[shape.size() - 1] * shape[shape.size() - 2];
+    for (size_t axis = 1; axis <= batch_rank; axis++) {
+        const int64_t extent = output[batch_rank - axis];
+        const int64_t own = axis + 2 <= shape.size() ? shape[shape.size() - 2 - axis] : 1;
+        std::vector<int64_t> outer;
+        for (int64_t i = 0; i < extent; i++)
+            for (int64_t offset : offsets) outer.push_back(offset + (own == 1 ? 0 : i * stride));
+        offsets = std::move(outer);
+        stride *= own;
+    }
+    return offsets;
+}
+
+template <class T>
+class MatMul : public Kernel {
+  public:
+    explicit MatMul(const Signature& s);
+    size_t workspace_bytes() const override { return sizeof(T) * worker_elements_ * threads_; }
+    void run(const Arguments& arguments, ThreadPool& pool) override;
+
+  private:
+    struct Operands {
+        const T* a;
+        const T* b;
+        const T* bias;
+        T* y;
+    };
+    void choose_blocks();
+    void fill_tables();
+    void run_task(const Operands& matrices, int64_t task, T* packed) const;
+    void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel, int64_t end_panel,
+                        T* packed) const;
+    bool in_place(int64_t panel) const {
+        return b_in_place_ && panels_.columns_of(panel) == panels_.packed_lanes(panel);
+    }
+
+    bool transpose_a_, transpose_b_, bias_, relu_, serial_ = false;
+    int64_t m_, n_, k_;
+    int threads_;
+    std::vector<int64_t> a_offsets_, b_offsets_;
+    Panels<T> panels_;
+    bool b_in_place_;        // few rows: the product reads B where it is, as packing costs as much as it saves
+    int64_t group_;          // panels packed at a time
+    Cut row_tasks_, column_tasks_, depth_;
+    int64_t row_block_;
+    size_t worker_elements_ = 0;
+    std::vector<int32_t> a_rows_, a_columns_, y_rows_;
+};
+
+template <class T>
+MatMul<T>::MatMul(const Signature& s)
+    : transpose_a_(s.attributes.flag("transpose_a")),
+      transpose_b_(s.attributes.flag("transpose_b")),
+      bias_(s.attributes.flag("bias")),
+      relu_(s.attributes.text("activation") == "relu"),
+      threads_(s.threads) {
+    const Shape& a = s.inputs[0].shape;
+    const Shape& y = s.outputs[0].shape;
+    m_ = y[y.size() - 2];
+    n_ = y[y.size() - 1];
+    k_ = a[a.size() - (transpose_a_ ? 2 : 1)];
+    a_offsets_ = batch_offsets(a, y);
+    b_offsets_ = batch_offsets(s.inputs[1].shape, y);
+    if (!transpose_a_ && s.inputs[1].shape.size() == 2) {  // samples of a batch are further rows of one matrix
+        m_ *= static_cast<int64_t>(a_offsets_.size());
+        a_offsets_ = b_offsets_ = {0};
+    }
+    panels_ = Panels<T>(n_);
+    choose_blocks();
+    fill_tables();
+}
+
+template <class T>
+void MatMul<T>::choose_blocks() {
+    constexpr int64_t reach = INT32_MAX;  // index tables hold 32 bits
+    const int64_t batch = static_cast<int64_t>(a_offsets_.size());
+    b_in_place_ = !transpose_b_ && (m_ <= 2 * register_tile.rows[register_tile.max_vectors] || n_ <= panel_lanes<T>);
+    depth_ = Cut::by_length(k_, std::min(b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth,
+                                         transpose_a_ ? reach / std::max<int64_t>(m_, 1) : reach));
+    group_ = std::max<int64_t>(1, level_2_bytes / static_cast<int64_t>(sizeof(T)) / 2 /
+                                      (std::max<int64_t>(depth_.longest(), 1) * panel_lanes<T>));
+
+    serial_ = batch * m_ * n_ * k_ <= serial_work;
+    const int64_t tasks = serial_ ? 1 : 4 * threads_;
+    const int64_t panels = std::max<int64_t>(panels_.count(), 1);
+    column_tasks_ = {panels_.count(), std::clamp<int64_t>(tasks / batch, 1, panels)};
+    const int64_t wanted = (tasks + batch * column_tasks_.parts - 1) / (batch * column_tasks_.parts);
+    row_tasks_ = {m_, std::clamp<int64_t>(m_ / 24, 1, wanted)};
+    row_block_ = std::min({row_tasks_.longest(), block_rows,
+                           reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1})});
+    row_block_ = std::max<int64_t>(row_block_, 1);
+    group_ = std::min(group_, column_tasks_.longest());
+    worker_elements_ = static_cast<size_t>(group_ * panel_lanes<T> * depth_.longest() + 15) / 16 * 16;
+}
+
+template <class T>
+void MatMul<T>::fill_tables() {
+    for (int64_t i = 0; i < row_block_; i++) {
+        a_rows_.push_back(static_cast<int32_t>(transpose_a_ ? i : i * k_));
+        y_rows_.push_back(static_cast<int32_t>(i * n_));
+    }
+    for (int64_t i = 0; i < depth_.longest(); i++)
+        a_columns_.push_back(static_cast<int32_t>(transpose_a_ ? i * m_ : i));
+}
+
+template <class T>
+void MatMul<T>::run(const Arguments& arguments, ThreadPool& pool) {
+    const int64_t tasks = static_cast<int64_t>(a_offsets_.size()) * row_tasks_.parts * column_tasks_.parts;
+    const Operands matrices = {arguments.input<T>(0), arguments.input<T>(1),
+                               bias_ ? arguments.input<T>(2) : nullptr, arguments.output<T>(0)};
+    T* workspace = static_cast<T*>(arguments.workspace);
+    if (m_ == 0 || n_ == 0) return;
+    run_tasks(pool, serial_, tasks, [&](int64_t task, int worker) {
+        run_task(matrices, task, workspace + worker * static_cast<int64_t>(worker_elements_));
+    });
+}
+
+template <class T>
+void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
+    const int64_t column_task = task % column_tasks_.parts;
+    task /= column_tasks_.parts;
+    const int64_t row_task = task % row_tasks_.parts;
+    const int64_t batch = task / row_tasks_.parts;
+
+    const int64_t row = row_tasks_.begin(row_task);
+    const Cut rows = Cut::by_length(row_tasks_.begin(row_task + 1) - row, row_block_);
+    const Operands own = {all.a + a_offsets_[batch] + row * (transpose_a_ ? 1 : k_), all.b + b_offsets_[batch],
+                          all.bias, all.y + (batch * m_ + row) * n_};
+    const int64_t end_panel = column_tasks_.begin(column_task + 1);
+    for (int64_t panel = column_tasks_.begin(column_task); panel < end_panel; panel += group_)
+        for (int64_t block = 0; block < depth_.parts; block++)
+            multiply_block(own, rows, block, panel, std::min(panel + group_, end_panel), packed);
+}
+
+/// One group of panels times one block of the depth: the panels are packed once and serve all rows.
+template <class T>
+void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel, int64_t end_panel,
+                               T* packed) const {
+    const int64_t k = depth_.begin(block);
+    const int64_t depth = depth_.begin(block + 1) - k;
+    const bool last = block + 1 == depth_.parts;
+    const auto packed_panel = [&](int64_t panel) {
+        return packed + (panels_.first(panel) - panels_.first(first_panel)) * depth;
+    };
+    for (int64_t p = first_panel; p < end_panel; p++) {
+        if (in_place(p)) continue;
+        const int64_t n = panels_.first(p);
+        if (transpose_b_)
+            pack_transposed(own.b + n * k_ + k, k_, depth, panels_.columns_of(p), panels_.packed_lanes(p),
+                            packed_panel(p));
+        else
+            pack(own.b + k * n_ + n, n_, depth, panels_.columns_of(p), panels_.packed_lanes(p), packed_panel(p));
+    }
+    for (int64_t part = 0; part < rows.parts; part++) {
+        const int64_t m = rows.begin(part);
+        for (int64_t p = first_panel; p < end_panel; p++) {
+            const int64_t n = panels_.first(p);
+            Product<T> product;
+            product.a = own.a + (transpose_a_ ? m + k * m_ : m * k_ + k);
+            product.a_rows = a_rows_.data();
+            product.a_columns = a_columns_.data();
+            product.b = in_place(p) ? own.b + k * n_ + n : packed_panel(p);
+            product.b_stride = in_place(p) ? n_ : panels_.packed_lanes(p);
+            product.c = own.y + m * n_ + n;
+            product.c_rows = y_rows_.data();
+            product.rows = rows.begin(part + 1) - m;
+            product.depth = depth;
+            product.columns = panels_.columns_of(p);
+            product.accumulate = block > 0;
+            product.bias = last && own.bias ? own.bias + n : nullptr;
+            product.relu = last && relu_;
+            multiply(product);
+        }
+    }
+}
+
+template <class T>
+bool supports(const Signature& s) {
+    const std::string& activation = s.attributes.text("activation");
+    return all_of_type<T>(s) && s.inputs[0].rank() >= 2 && s.inputs[1].rank() >= 2 &&
+           (activation == "linear" || activation == "relu");
+}
+
+const Registration float_entry("matmul", "gemm", 10, supports<float>, create_kernel<MatMul<float>>);
+const Registration double_entry("matmul", "gemm", 10, supports<double>, create_kernel<MatMul<double>>);
+
+}  // namespace
+}  // namespace magmadnn::cpu

@@ -1,0 +1,79 @@
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), several blocks at once.
+// A word is kept in a 64-bit lane with rubbish in its upper half: that is the form the multiplication wants.
+#pragma once
+#include <cstdint>
+
+#include "simd.h"
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace magmadnn::cpu {
+
+class Philox {
+  public:
+    static constexpr int blocks = lanes<uint64_t>;  // made by one call
+    static constexpr int words = 4 * blocks;
+
+    Philox(const int64_t* state, uint32_t stream)
+        : key_low_(static_cast<uint32_t>(state[0])),
+          key_high_(static_cast<uint32_t>(static_cast<uint64_t>(state[0]) >> 32)),
+          stream_(stream),
+          step_(static_cast<uint32_t>(state[1])) {}
+
+    /// The words of `count` groups of `blocks` blocks from `block` on, in order; `count` hides the latency.
+    template <int count>
+    void generate(uint64_t block, uint32_t* out) const {
+        Lanes a[count], b[count], c[count], d[count];
+        for (int i = 0; i < count; i++) {
+            for (int lane = 0; lane < blocks; lane++) a[i][lane] = block + static_cast<uint64_t>(i * blocks + lane);
+            b[i] = a[i] >> 32;
+            c[i] = Lanes{} + stream_;
+            d[i] = Lanes{} + step_;
+        }
+        uint32_t low = key_low_, high = key_high_;
+        for (int round = 0; round < 10; round++, low += 0x9E3779B9u, high += 0xBB67AE85u) {
+            for (int i = 0; i < count; i++) {
+                const Lanes p = multiply(a[i], 0xD2511F53u), q = multiply(c[i], 0xCD9E8D57u);
+                a[i] = (q >> 32) ^ b[i] ^ low;
+                b[i] = q;
+                c[i] = (p >> 32) ^ d[i] ^ high;
+                d[i] = p;
+            }
+        }
+        for (int i = 0; i < count; i++) interleave(a[i], b[i], c[i], d[i], out + i * words);
+    }
+
+  private:
+    using Lanes = Vector<uint64_t>;
+    static constexpr uint64_t low_half = 0xffffffffu;
+
+    /// The 64-bit products of the lanes' low halves with m. Intrinsics, because the compiler turns the plain
+    /// expression into three multiplications: 2.2 times slower in dropout.
+    static Lanes multiply(Lanes x, uint32_t m) {
+#if MAGMADNN_VECTOR_BYTES == 64 && defined(__AVX512F__)
+        return (Lanes)_mm512_mul_epu32((__m512i)x, _mm512_set1_epi64(m));
+#elif MAGMADNN_VECTOR_BYTES == 32 && defined(__AVX2__)
+        return (Lanes)_mm256_mul_epu32((__m256i)x, _mm256_set1_epi64x(m));
+#elif MAGMADNN_VECTOR_BYTES == 16 && defined(__SSE2__)
+        return (Lanes)_mm_mul_epu32((__m128i)x, _mm_set1_epi64x(m));
+#else
+        return (x & low_half) * m;
+#endif
+    }
+
+    static void interleave(Lanes a, Lanes b, Lanes c, Lanes d, uint32_t* out) {
+        const Lanes ab = (a & low_half) | (b << 32), cd = (c & low_half) | (d << 32);
+        uint64_t first[blocks], second[blocks];
+        store(first, ab);
+        store(second, cd);
+        for (int lane = 0; lane < blocks; lane++) {
+            std::memcpy(out + 4 * lane, &first[lane], 8);
+            std::memcpy(out + 4 * lane + 2, &second[lane], 8);
+        }
+    }
+
+    uint32_t key_low_, key_high_, stream_, step_;
+};
+
+}  // namespace magmadnn::cpu

@@ -1,0 +1,3 @@
+"""Layers, with Keras's names."""
+
+from ..models.input import Input, InputLayer

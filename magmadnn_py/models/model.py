@@ -1,0 +1,87 @@
+"""Model: a layer with a training loop."""
+
+from __future__ import annotations
+
+from ..layers.layer import Layer
+from .summary import summary
+from .training import Trainer
+
+
+class Model(Trainer, Layer):
+    """A network to train.
+
+    Either `Model(inputs, outputs)`, with symbols from `Input` and from calling layers on them; or a subclass with
+    `call(self, x, training=False)` whose layers are attributes.
+    """
+
+    def __new__(cls, *args, **kwargs):
+        from .functional import Functional
+
+        functional = args or "inputs" in kwargs or "outputs" in kwargs
+        if cls is Model and functional:
+            return super().__new__(Functional)
+        return super().__new__(cls)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._init_training()
+
+    def call(self, *args, **kwargs):
+        raise NotImplementedError(f"model '{self.name}': define call(self, inputs) or give inputs and outputs")
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers this model is made of, in the order they were attached."""
+        return self._sublayers()
+
+    def get_layer(self, name: str | None = None, index: int | None = None) -> Layer:
+        """The layer of that name, or at that position.
+
+        Raises:
+            ValueError: neither or both are given, or there is no such layer.
+        """
+        if (name is None) == (index is None):
+            raise ValueError("get_layer: give either name or index")
+        if index is not None:
+            if not -len(self.layers) <= index < len(self.layers):
+                raise ValueError(f"get_layer: index: got {index}, wanted less than {len(self.layers)}")
+            return self.layers[index]
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        raise ValueError(f"get_layer: name: got '{name}', wanted one of {[layer.name for layer in self.layers]}")
+
+    @property
+    def output_names(self) -> list[str]:
+        return getattr(self, "_output_names", ["output"])
+
+    def summary(self, line_length=None, print_fn=None, expand_nested=False, show_trainable=False):
+        """Prints a table of layers, output shapes and parameter counts."""
+        summary(self, line_length, print_fn, expand_nested, show_trainable)
+
+    def save(self, filepath, overwrite=True):
+        """Saves architecture, weights, optimizer and training state to one `.keras` file."""
+        from ..saving import save_model
+
+        save_model(self, filepath, overwrite)
+
+    def save_weights(self, filepath, overwrite=True):
+        """Saves the weights (and the optimizer's state) to a `.weights.h5` file."""
+        from ..saving import save_weights
+
+        save_weights(self, filepath, overwrite)
+
+    def load_weights(self, filepath, skip_mismatch=False):
+        """Reads weights that `save_weights` or `save` wrote."""
+        from ..saving import load_weights
+
+        load_weights(self, filepath, skip_mismatch)
+
+    def to_json(self, **kwargs) -> str:
+        """The architecture as JSON, for `model_from_json`."""
+        import json
+
+        from ..saving import serialize
+
+        return json.dumps(serialize(self), **kwargs)
+

@@ -1,0 +1,623 @@
+"""The training loop: compile, fit, evaluate, predict.
+
+A whole step (forward, backward, update, metrics) is one program. With arrays, many steps run in one native call; the
+loop comes back to Python about ten times a second to show progress, or after each step where a callback asks for it.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from .. import losses as losses_module
+from .. import metrics as metrics_module
+from .. import optimizers as optimizers_module
+from .. import ops
+from ..callbacks import CallbackList
+from ..config import floatx
+from ..data import ArrayData, BatchData, make_data
+from ..graph import Trace, gradients
+from ..graph.symbolic import leaves, map_structure
+from ..graph.types import is_floating
+from ..layers.layer import training_mode
+from ..runtime.program import Program, SharedMemory
+from ..runtime.tensor import Tensor
+from .compiled import CompiledLoss, CompiledMetrics, match_outputs
+
+#: Seconds of training between two returns to Python, where nothing asks for more.
+_PACE = 0.1
+
+
+class Trainer:
+    """What makes a layer a model. Mixed into `Model`."""
+
+    def _init_training(self) -> None:
+        self.optimizer = None
+        self.stop_training = False
+        self.history = None
+        self.run_eagerly = False
+        self.epoch = 0  # epochs trained so far, for checkpoints
+        self._compile_arguments: dict | None = None
+        self._compiled_loss: CompiledLoss | None = None
+        self._compiled_metrics: CompiledMetrics | None = None
+        self._loss_tracker = None
+        self._programs: dict = {}
+        self._memory = SharedMemory()
+        self._shuffle_state = None
+        self._output_types: list = []
+
+    # compile
+
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        loss_weights=None,
+        metrics=None,
+        weighted_metrics=None,
+        run_eagerly=False,
+        steps_per_execution=1,
+        jit_compile="auto",
+        auto_scale_loss=True,
+    ):
+        """Chooses how the model is trained.
+
+        Args:
+            optimizer: a name, a config or an `Optimizer`.
+            loss: a name, function or `Loss`; a list or a dict by output name for several outputs.
+            loss_weights: factors of the outputs' losses in the total.
+            metrics: names, functions or `Metric`s; for several outputs a list of lists or a dict.
+            weighted_metrics: the same, but sample weights apply to them.
+            run_eagerly: run every op's NumPy reference, node by node, tracing anew at each batch (for debugging).
+            steps_per_execution: steps between two calls of batch hooks.
+            jit_compile, auto_scale_loss: taken for Keras's sake; programs are always compiled.
+
+        Raises:
+            ValueError: an unknown name.
+        """
+        self._compile_arguments = {
+            "optimizer": optimizer,
+            "loss": loss,
+            "loss_weights": loss_weights,
+            "metrics": metrics,
+            "weighted_metrics": weighted_metrics,
+            "run_eagerly": run_eagerly,
+            "steps_per_execution": steps_per_execution,
+        }
+        if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
+            raise ValueError(f"steps_per_execution: got {steps_per_execution!r}, wanted a positive integer")
+        self.optimizer = optimizers_module.get(optimizer)
+        for entry in leaves(loss):
+            if entry is not None:
+                losses_module.get(entry)
+        self.run_eagerly = bool(run_eagerly)
+        self.steps_per_execution = steps_per_execution
+        self._loss_tracker = metrics_module.Mean(name="loss")
+        self._compiled_loss = None
+        self._compiled_metrics = None
+        self._programs = {}
+
+    @property
+    def compiled(self) -> bool:
+        return self._compile_arguments is not None
+
+    def _require_compiled(self, method: str) -> None:
+        if not self.compiled:
+            raise ValueError(f"model '{self.name}': {method}() needs compile() first")
+
+    def _compile_for_outputs(self, count: int) -> None:
+        if self._compiled_loss is not None:
+            return
+        names = self.output_names
+        if len(names) != count:
+            names = [f"output_{i}" for i in range(count)]
+        given = self._compile_arguments
+        self._compiled_loss = CompiledLoss(given["loss"], given["loss_weights"], names)
+        self._compiled_metrics = CompiledMetrics(given["metrics"], given["weighted_metrics"], given["loss"], names)
+        several = len(names) > 1
+        self._part_trackers = {name: metrics_module.Mean(name=f"{name}_loss") for name in names if several}
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The scalar to minimise; override it for a loss that compile() cannot express.
+
+        What layers add with `add_loss`, and regularisers, is added to it afterwards.
+        """
+        total, parts = self._compiled_loss(y, y_pred, sample_weight)
+        rows = leaves(y_pred)[0].shape[0]
+        for name, part in parts.items():
+            if name in self._part_trackers:
+                self._part_trackers[name].update_state(part, sample_weight=float(rows))
+        return total
+
+    @property
+    def metrics(self) -> list:
+        """The loss tracker and all metrics."""
+        found = [self._loss_tracker] if self._loss_tracker is not None else []
+        if self._compiled_metrics is not None:
+            found += [*self._part_trackers.values(), *self._compiled_metrics.metrics]
+        return found
+
+    @property
+    def metrics_names(self) -> list[str]:
+        return [metric.name for metric in self.metrics]
+
+    def reset_metrics(self) -> None:
+        for metric in self.metrics:
+            metric.reset_state()
+
+    def get_metrics_result(self) -> dict[str, float]:
+        """Current values by name, sorted as Keras's logs are."""
+        results = {"loss": self._loss_tracker.result()}
+        if self._compiled_metrics is not None:
+            results.update({name: tracker.result() for name, tracker in self._part_trackers.items()})
+            results = {(k if k == "loss" or k not in self._part_trackers else f"{k}_loss"): v for k, v in results.items()}
+            results.update(self._compiled_metrics.results())
+        return {name: float(np.asarray(value)) for name, value in sorted(results.items())}
+
+    # Graphs
+
+    def _train_outputs(self, trace: Trace, x, y, sample_weight) -> list:
+        y_pred = self._forward(x, training=True)
+        loss = self._total_loss(trace, x, y, y_pred, sample_weight, training=True)
+        variables = self.trainable_variables
+        found = gradients(loss, [trace.initial(variable) for variable in variables])
+        self.optimizer.apply(
+            [ops.zeros_like(trace.initial(v)) if g is None else g for g, v in zip(found, variables, strict=True)],
+            variables,
+        )
+        return []
+
+    def _test_outputs(self, trace: Trace, x, y, sample_weight) -> list:
+        y_pred = self._forward(x, training=False)
+        self._total_loss(trace, x, y, y_pred, sample_weight, training=False)
+        return []
+
+    def _predict_outputs(self, trace: Trace, x, y, sample_weight) -> list:
+        y_pred = self._forward(x, training=False)
+        self._output_structure = map_structure(lambda leaf: None, y_pred)
+        return leaves(y_pred)
+
+    def _forward(self, x, training: bool):
+        with training_mode(training):
+            y_pred = self(x)
+        self._output_types = [value.type for value in leaves(y_pred)]
+        return y_pred
+
+    def _total_loss(self, trace: Trace, x, y, y_pred, sample_weight, training: bool):
+        self._compile_for_outputs(len(leaves(y_pred)))
+        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
+        for part in trace.losses:
+            loss = loss + part
+        for variable in self.trainable_variables:
+            if variable.regularizer is not None:
+                loss = loss + variable.regularizer(variable)
+        rows = leaves(y_pred)[0].shape[0]
+        self._loss_tracker.update_state(loss, sample_weight=float(rows))
+        if y is not None:
+            self._compiled_metrics.update_state(y, y_pred, sample_weight)
+        return loss
+
+    # Programs
+
+    def _program(self, kind: str, data: ArrayData, batch: int) -> Program:
+        """The program for batches like `data`'s of that many rows; kept for the next time."""
+        types = tuple((tuple(t.shape[1:]), t.dtype) for t in data.tensors())
+        flags = tuple(layer.trainable for layer in self._flatten_layers())
+        key = (kind, batch, types, flags, _threads(), id(self.optimizer))
+        if self.run_eagerly or key not in self._programs:
+            self._ensure_built(data)
+            if kind == "train":
+                self.optimizer.build(self.trainable_variables)
+            kernels = "reference" if self.run_eagerly else "best"
+            program = Program(self._trace(kind, data, batch), self._memory, kernels)
+            if self.run_eagerly:
+                return program
+            self._programs[key] = program
+        return self._programs[key]
+
+    def _trace(self, kind: str, data: ArrayData, batch: int):
+        outputs = {"train": self._train_outputs, "test": self._test_outputs, "predict": self._predict_outputs}[kind]
+        with Trace() as trace:
+            x, y, sample_weight = self._placeholders(trace, data, batch)
+            return trace.graph(outputs(trace, x, y, sample_weight))
+
+    def _placeholders(self, trace: Trace, data: ArrayData, batch: int) -> tuple:
+        dtypes = iter(getattr(self, "input_dtypes", None) or [])
+
+        def x_input(tensor):
+            natural = tensor.dtype if tensor.dtype in ("int32", "int64") else floatx()
+            return trace.input((batch, *tensor.shape[1:]), next(dtypes, natural), "x")
+
+        def other(label):
+            def make(tensor):
+                if tensor is None:
+                    return None
+                dtype = floatx() if is_floating(tensor.dtype) else tensor.dtype
+                return trace.input((batch, *tensor.shape[1:]), dtype, label)
+
+            return make
+
+        return (
+            map_structure(x_input, data.x),
+            map_structure(other("y"), data.y),
+            map_structure(other("sample_weight"), data.sample_weight),
+        )
+
+    def _ensure_built(self, data: ArrayData) -> None:
+        """Makes weights that do not exist yet, by tracing the network once on the data's shapes."""
+        if getattr(self, "_functional", None) is None and hasattr(self, "add") and not self.built:
+            self.build(data.tensors()[0].shape)
+        if not self.built or not self._traced_once():
+            with Trace() as trace:
+                x, _, _ = self._placeholders(trace, data, 1)
+                self._forward(x, training=False)
+
+    def _traced_once(self) -> bool:
+        return bool(self._output_types)
+
+    def _check_targets(self, data: ArrayData) -> None:
+        """Class labels must name a class of their output: found here, before they index anything."""
+        if self._compiled_loss is None or data.y is None or not self._output_types:
+            return
+        names = self._compiled_loss.names
+        targets, _, _ = match_outputs(names, data.y, self._output_types)
+        for name, loss, target, type_ in zip(names, self._compiled_loss.losses, targets, self._output_types, strict=True):
+            if isinstance(loss, losses_module.SparseCategoricalCrossentropy) and target is not None:
+                _check_labels(name, target.numpy(), type_.shape[-1], getattr(loss, "ignore_class", None))
+
+    # fit
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        validation_steps=None,
+        validation_batch_size=None,
+        validation_freq=1,
+    ):
+        """Trains the model and returns its `History`.
+
+        Args:
+            x, y: arrays (or nestings of them) with one row per sample; or x a generator, `PyDataset` or loader of
+                (x, y) or (x, y, sample_weight) batches.
+            batch_size: 32 by default; not with a dataset that brings batches.
+            validation_split: the last fraction of the samples, taken before shuffling, is not trained on.
+            validation_data: (x, y), (x, y, sample_weight), or a dataset.
+            shuffle: a new order of the samples at each epoch; "batch" shuffles inside the batches alone.
+            class_weight: weight per class number; classes not named weigh 1.
+            sample_weight: weight per sample.
+            steps_per_epoch: ends epochs early; needed for an endless generator.
+
+        The last, smaller batch is trained too and counts by its size.
+
+        Raises:
+            ValueError: arrays, labels or arguments that do not fit; the message names them.
+        """
+        self._require_compiled("fit")
+        data = make_data(x, y, sample_weight, steps_per_epoch)
+        validation = None
+        if validation_data is not None:
+            validation = _validation_data(validation_data, validation_steps)
+        elif validation_split:
+            if not isinstance(data, ArrayData):
+                raise ValueError("validation_split: needs arrays, got a dataset that brings batches")
+            data, validation = data.split(validation_split)
+        data = self._weighted(data, class_weight)
+        batch_size = _batch_size(batch_size, data)
+        _positive(epochs, "epochs")
+        steps = _step_count(data, batch_size, steps_per_epoch)
+        callbacks = CallbackList(
+            callbacks, model=self, verbose=verbose, epochs=epochs, steps=steps, samples=getattr(data, "rows", None)
+        )
+        self.stop_training = False
+        self._compile_for_data(data, batch_size)
+        callbacks.on_train_begin()
+        try:
+            for epoch in range(initial_epoch, epochs):
+                self.reset_metrics()
+                callbacks.on_epoch_begin(epoch)
+                self._run_epoch("train", data, batch_size, steps_per_epoch, callbacks, shuffle, class_weight)
+                logs = self.get_metrics_result()
+                if validation is not None and _validates(epoch, validation_freq):
+                    size = validation_batch_size or batch_size
+                    logs.update(self._validate(validation, size, validation_steps, callbacks))
+                self.epoch = epoch + 1
+                callbacks.on_epoch_end(epoch, logs)
+                if self.stop_training:
+                    break
+        finally:
+            callbacks.on_train_end()
+        return self.history
+
+    def _compile_for_data(self, data, batch_size) -> None:
+        if isinstance(data, ArrayData):
+            self._program("train", data, min(batch_size, len(data)))
+            self._check_targets(data)
+
+    def _weighted(self, data, class_weight):
+        if class_weight is None or not isinstance(data, ArrayData):
+            return data
+        if data.sample_weight is not None:
+            raise ValueError("class_weight, sample_weight: got both, wanted one of them")
+        targets = leaves(data.y)
+        if len(targets) != 1 or targets[0] is None:
+            raise ValueError("class_weight: works for models with one output and targets")
+        return ArrayData(data.x, data.y, _class_weights(targets[0].numpy(), class_weight))
+
+    def _run_epoch(self, kind, data, batch_size, steps_limit, callbacks, shuffle=False, class_weight=None) -> None:
+        if isinstance(data, ArrayData):
+            order = self._order(len(data), batch_size, shuffle) if shuffle else None
+            self._run_arrays(kind, data, batch_size, steps_limit, callbacks, order)
+            return
+        mode = "train" if kind == "train" else "test"
+        for step, batch in enumerate(data.epoch(self._shuffle_generator() if shuffle else None)):
+            batch = self._weighted(batch, class_weight)
+            callbacks.on_batch_begin(mode, step)
+            program = self._program(kind, batch, len(batch))
+            self._check_targets(batch)
+            self._before_step()
+            program.run_batches(batch.tensors(), 0, len(batch), 1)
+            callbacks.on_batch_end(mode, step, self.get_metrics_result())
+            if self.stop_training:
+                break
+
+    def _run_arrays(self, kind, data: ArrayData, batch_size, steps_limit, callbacks, order) -> None:
+        tensors = data.tensors()
+        mode = "train" if kind == "train" else "test"
+        step = 0
+        pace = _Pace(self._steps_per_call(callbacks, mode))
+        for first, batch, steps in _runs(len(data), batch_size, steps_limit):
+            program = None if self.run_eagerly else self._program(kind, data, batch)
+            done = 0
+            while done < steps and not self.stop_training:
+                count = min(pace.steps, steps - done)
+                if self.run_eagerly:
+                    program = self._program(kind, data, batch)
+                callbacks.on_batch_begin(mode, step)
+                self._before_step()
+                start = time.perf_counter()
+                program.run_batches(tensors, first + done * batch, batch, count, order)
+                pace.update(count, time.perf_counter() - start)
+                done += count
+                step += count
+                logs = self.get_metrics_result() if callbacks.wants_batch_logs(mode) else {}
+                callbacks.on_batch_end(mode, step - 1, logs)
+
+    def _steps_per_call(self, callbacks, mode: str) -> int | None:
+        """A fixed number of steps between returns to Python, or None for as many as the pace allows."""
+        if self.run_eagerly or getattr(self.optimizer, "host_schedule", False):
+            return 1
+        return self.steps_per_execution if callbacks.needs_batch_hooks(mode) else None
+
+    def _before_step(self) -> None:
+        if getattr(self.optimizer, "host_schedule", False):
+            self.optimizer.update_host_schedule()
+
+    def _shuffle_generator(self) -> np.random.Generator:
+        """A generator of its own for each epoch: (seed, epochs shuffled so far) fixes what it gives."""
+        if self._shuffle_state is None:
+            self._shuffle_state = [int(np.random.randint(2**31)), 0]
+        seed, count = self._shuffle_state
+        self._shuffle_state = [seed, count + 1]
+        return np.random.Generator(np.random.Philox(key=[seed, count]))
+
+    def _order(self, rows: int, batch_size: int, shuffle) -> Tensor:
+        generator = self._shuffle_generator()
+        if shuffle != "batch":
+            return Tensor.from_array(generator.permutation(rows).astype(np.int64))
+        starts = generator.permutation(rows // batch_size) * batch_size
+        whole = (starts[:, None] + np.arange(batch_size)).ravel()
+        return Tensor.from_array(np.concatenate([whole, np.arange(len(whole), rows)]).astype(np.int64))
+
+    # evaluate and predict
+
+    def _validate(self, validation, batch_size, steps, callbacks) -> dict[str, float]:
+        self.reset_metrics()
+        callbacks.on_test_begin()
+        self._run_epoch("test", validation, batch_size, steps, callbacks)
+        logs = self.get_metrics_result()
+        callbacks.on_test_end(logs)
+        return {f"val_{name}": value for name, value in logs.items()}
+
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        verbose="auto",
+        sample_weight=None,
+        steps=None,
+        callbacks=None,
+        return_dict=False,
+    ):
+        """Loss and metrics on the given data, in inference mode.
+
+        Returns the loss alone if there are no metrics, else a list in the order of `metrics`; a dict by name with
+        `return_dict=True`.
+        """
+        self._require_compiled("evaluate")
+        data = make_data(x, y, sample_weight, steps)
+        batch_size = _batch_size(batch_size, data)
+        count = _step_count(data, batch_size, steps)
+        if not isinstance(callbacks, CallbackList):
+            callbacks = CallbackList(callbacks, model=self, verbose=verbose, epochs=1, steps=count, mode="test")
+        if isinstance(data, ArrayData):
+            self._program("test", data, min(batch_size, len(data)))
+            self._check_targets(data)
+        self.reset_metrics()
+        callbacks.on_test_begin()
+        self._run_epoch("test", data, batch_size, steps, callbacks)
+        logs = self.get_metrics_result()
+        callbacks.on_test_end(logs)
+        return self._returned(logs, return_dict)
+
+    def _returned(self, logs: dict[str, float], return_dict: bool):
+        if return_dict:
+            return logs
+        ordered = [logs["loss"], *(value for name, value in logs.items() if name != "loss")]
+        return ordered[0] if len(ordered) == 1 else ordered
+
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """The model's outputs for the given inputs, in inference mode, as NumPy arrays.
+
+        No rows give empty arrays of the right shape.
+        """
+        data = make_data(x, None, None, steps)
+        callbacks = CallbackList(
+            callbacks, model=self, verbose=verbose, epochs=1, steps=_step_count(data, batch_size or 32, steps), mode="predict"
+        )
+        callbacks.on_predict_begin()
+        if isinstance(data, ArrayData):
+            results = self._predict_arrays(data, batch_size or 32, steps, callbacks)
+        else:
+            parts = [self._predict_arrays(ArrayData(batch.x), len(batch), None, callbacks) for batch in data.epoch()]
+            results = [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
+        callbacks.on_predict_end()
+        found = iter(results)
+        return map_structure(lambda leaf: next(found), self._output_structure)
+
+    def _predict_arrays(self, data: ArrayData, batch_size: int, steps_limit, callbacks) -> list[np.ndarray]:
+        rows = len(data) if steps_limit is None else min(len(data), steps_limit * batch_size)
+        example = self._program("predict", data, max(1, min(batch_size, rows)))
+        results = [Tensor((rows, *value.shape[1:]), value.dtype) for value in example.graph.outputs]
+        step = 0
+        for first, batch, steps in _runs(rows, batch_size, None):
+            program = self._program("predict", data, batch)
+            for done in range(steps):
+                callbacks.on_batch_begin("predict", step)
+                program.run_batches(data.tensors(), first + done * batch, batch, 1, None, results)
+                callbacks.on_batch_end("predict", step, {})
+                step += 1
+        return [result.numpy() for result in results]
+
+    # Single batches
+
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
+        """One training step; returns this batch's loss and metrics."""
+        self._require_compiled("train_on_batch")
+        return self._on_batch("train", self._weighted(ArrayData(x, y, sample_weight), class_weight), return_dict)
+
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        """Loss and metrics of one batch, in inference mode."""
+        self._require_compiled("test_on_batch")
+        return self._on_batch("test", ArrayData(x, y, sample_weight), return_dict)
+
+    def _on_batch(self, kind: str, data: ArrayData, return_dict: bool):
+        if not len(data):
+            raise ValueError("x: got no rows, wanted at least one")
+        program = self._program(kind, data, len(data))
+        self._check_targets(data)
+        self.reset_metrics()
+        self._before_step()
+        program.run_batches(data.tensors(), 0, len(data), 1)
+        return self._returned(self.get_metrics_result(), return_dict)
+
+    def predict_on_batch(self, x):
+        """The model's outputs for one batch."""
+        return self.predict(x, batch_size=max(1, len(ArrayData(x))), verbose=0)
+
+
+class _Pace:
+    """How many steps to run before coming back to Python: a fixed number, or about _PACE seconds' worth."""
+
+    def __init__(self, fixed: int | None):
+        self.fixed = fixed
+        self.steps = fixed or 1
+
+    def update(self, steps: int, seconds: float) -> None:
+        if self.fixed is None:
+            wanted = int(steps * _PACE / max(seconds, 1e-9))
+            self.steps = max(1, min(wanted, self.steps * 8))
+
+
+def _runs(rows: int, batch_size: int, steps_limit: int | None):
+    """(first row, batch, number of steps): the whole batches, then the smaller last one."""
+    whole, rest = divmod(rows, batch_size)
+    if steps_limit is not None and steps_limit <= whole:
+        whole, rest = steps_limit, 0
+    if whole:
+        yield 0, batch_size, whole
+    if rest:
+        yield whole * batch_size, rest, 1
+
+
+def _threads() -> int:
+    from .. import _core
+
+    return _core.get_threads()
+
+
+def _positive(value, argument: str) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{argument}: got {value!r}, wanted a positive integer")
+
+
+def _batch_size(batch_size, data) -> int | None:
+    if isinstance(data, BatchData):
+        if batch_size is not None:
+            raise ValueError(f"batch_size: got {batch_size}, wanted None: the dataset brings its own batches")
+        return None
+    if not len(data):
+        raise ValueError("x: got no rows, wanted at least one")
+    batch_size = 32 if batch_size is None else batch_size
+    _positive(batch_size, "batch_size")
+    return int(batch_size)
+
+
+def _step_count(data, batch_size, limit) -> int | None:
+    if isinstance(data, BatchData):
+        return data.steps
+    steps = -(-len(data) // batch_size)
+    return steps if limit is None else min(steps, limit)
+
+
+def _validates(epoch: int, frequency) -> bool:
+    if isinstance(frequency, int):
+        return (epoch + 1) % frequency == 0
+    return epoch + 1 in frequency
+
+
+def _validation_data(given, steps):
+    if isinstance(given, tuple | list) and 1 <= len(given) <= 3:
+        return make_data(*given, steps=steps)
+    return make_data(given, steps=steps)
+
+
+def _class_weights(labels: np.ndarray, class_weight: dict) -> np.ndarray:
+    if labels.ndim > 2:
+        raise ValueError(
+            f"class_weight: targets have shape {labels.shape}; for maps use sample_weight of shape (batch, h, w)"
+        )
+    if labels.ndim == 2:
+        labels = labels.argmax(axis=1) if labels.shape[1] > 1 else labels[:, 0]
+    weights = np.ones(len(labels), np.float32)
+    for label, weight in class_weight.items():
+        weights[labels == label] = weight
+    return weights
+
+
+def _check_labels(output: str, labels: np.ndarray, classes: int, ignored) -> None:
+    if not labels.size:
+        return
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError(f"y: labels of output '{output}': got NaN or infinity, wanted class numbers")
+    bad = (labels < 0) | (labels >= classes)
+    if ignored is not None:
+        bad &= labels != ignored
+    if bad.any():
+        raise ValueError(
+            f"y: labels of output '{output}': got {labels[bad].flat[0]}, wanted class numbers from 0 to {classes - 1}"
+        )
+

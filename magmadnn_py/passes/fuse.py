@@ -1,0 +1,222 @@
+"""Joins operations so that intermediate results never reach memory.
+
+First bias and activation become part of the matrix product or convolution before them; then neighbouring elementwise
+nodes of one shape become one program, with several outputs where several results are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..graph.graph import Graph, rewrite
+from ..graph.node import Node, Value
+from ..graph.types import DTYPES
+from ..ops.conv import Convolution
+from ..ops.elementwise import Elementwise
+from ..ops.matmul import MatMul
+from ..ops.movement import Cast, Reshape
+
+#: Longest fused program: its tiles of intermediate results have to stay in the L1 cache.
+_MAX_INSTRUCTIONS = 24
+_MAX_INPUTS = 12
+
+
+def fuse(graph: Graph) -> Graph:
+    graph = _fuse_epilogues(graph)
+    graph = _drop_casts(graph)
+    return _fuse_elementwise(graph)
+
+
+def _is_function(node: Node, name: str) -> bool:
+    return isinstance(node.op, Elementwise) and node.op.functions == (name,)
+
+
+def _fuse_epilogues(graph: Graph) -> Graph:
+    uses = _use_counts(graph)
+
+    def rule(node: Node, inputs: tuple[Value, ...]):
+        if _is_function(node, "add"):
+            for position in (0, 1):
+                fused = _with_bias(node.inputs[position], inputs[position], inputs[1 - position], uses)
+                if fused is not None and fused.type == node.outputs[0].type:
+                    return (fused,)
+        if _is_function(node, "relu") and uses[node.inputs[0]] == 1:
+            op = inputs[0].node.op
+            if isinstance(op, MatMul | Convolution) and op.activation == "linear":
+                return Node(replace(op, activation="relu"), inputs[0].node.inputs, node.scope).outputs
+        return None
+
+    return rewrite(graph, rule)[0]
+
+
+def _use_counts(graph: Graph) -> dict[Value, int]:
+    counts = {value: len(nodes) for value, nodes in graph.consumers().items()}
+    for value in graph.results:
+        counts[value] = counts.get(value, 0) + 1
+    return counts
+
+
+def _with_bias(old: Value, product: Value, bias: Value, uses: dict[Value, int]) -> Value | None:
+    """product + bias as one node, if `product` is a plain matmul or convolution used here alone."""
+    op = product.node.op
+    if not isinstance(op, MatMul | Convolution) or op.bias or op.activation != "linear" or uses[old] != 1:
+        return None
+    channels = product.shape[-1]
+    if bias.type.size != channels or not bias.shape or bias.shape[-1] != channels or bias.dtype != product.dtype:
+        return None
+    if bias.ndim > 1:
+        bias = Reshape((channels,))(bias)
+    return Node(replace(op, bias=True), (*product.node.inputs, bias), product.node.scope).outputs[0]
+
+
+def _drop_casts(graph: Graph) -> Graph:
+    """An elementwise program converts what it loads: a widening cast before it is not needed."""
+
+    def rule(node: Node, inputs: tuple[Value, ...]):
+        if not isinstance(node.op, Elementwise):
+            return None
+        sources = tuple(_uncast(value, node.op.dtype) for value in inputs)
+        return None if sources == inputs else Node(node.op, sources, node.scope).outputs
+
+    return rewrite(graph, rule)[0]
+
+
+def _uncast(value: Value, dtype: str) -> Value:
+    op = value.node.op
+    if isinstance(op, Cast) and op.dtype == dtype:
+        source = value.node.inputs[0]
+        if DTYPES.index(source.dtype) < DTYPES.index(dtype):
+            return source
+    return value
+
+
+def _fuse_elementwise(graph: Graph) -> Graph:
+    groups = _Groups(graph)
+    for node in graph.order:
+        if isinstance(node.op, Elementwise):
+            for value in node.inputs:
+                producer = value.node
+                if isinstance(producer.op, Elementwise) and producer.op.dtype == node.op.dtype:
+                    if value.shape == node.outputs[0].shape:
+                        groups.join(producer, node)
+    return _rebuild(graph, groups)
+
+
+class _Groups:
+    """Which nodes run as one. Joining must not close a cycle: no node outside may lie between two members.
+
+    Sets of groups are bit masks over the positions of their first members.
+    """
+
+    def __init__(self, graph: Graph):
+        self.position = {node: i for i, node in enumerate(graph.order)}
+        self.members = {i: [node] for i, node in enumerate(graph.order)}
+        self.leader = list(range(len(graph.order)))
+        self.before = [0] * len(graph.order)  # groups that this one depends on
+        self.after = [0] * len(graph.order)
+        for i, node in enumerate(graph.order):
+            for value in node.inputs:
+                j = self.position[value.node]
+                self.before[i] |= self.before[j] | 1 << j
+        for i in range(len(graph.order)):
+            for j in _bits(self.before[i]):
+                self.after[j] |= 1 << i
+
+    def of(self, node: Node) -> int:
+        return self.leader[self.position[node]]
+
+    def join(self, first: Node, second: Node) -> None:
+        """Makes the groups of both nodes one, where that is legal and not too long."""
+        a, b = self.of(first), self.of(second)
+        if a == b or (self.after[a] & self.before[b]) or (self.after[b] & self.before[a]):
+            return
+        members = self.members[a] + self.members[b]
+        produced = {value for node in members for value in node.outputs}
+        outside = {value for node in members for value in node.inputs} - produced
+        if sum(len(node.op.functions) for node in members) > _MAX_INSTRUCTIONS or len(outside) > _MAX_INPUTS:
+            return
+        both = 1 << a | 1 << b
+        before = (self.before[a] | self.before[b]) & ~both
+        after = (self.after[a] | self.after[b]) & ~both
+        for node in self.members.pop(b):
+            self.leader[self.position[node]] = a
+        self.members[a] = members
+        self.before[a], self.after[a] = before, after
+        for j in _bits(after):
+            self.before[j] = (self.before[j] & ~(1 << b)) | before | 1 << a
+        for j in _bits(before):
+            self.after[j] = (self.after[j] & ~(1 << b)) | after | 1 << a
+
+
+def _bits(mask: int):
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _rebuild(graph: Graph, groups: _Groups) -> Graph:
+    """The graph with one node per group."""
+    needed = set(graph.results)
+    for node in graph.order:
+        needed.update(value for value in node.inputs if groups.of(value.node) != groups.of(node))
+    new: dict[Value, Value] = {}
+    done: set[int] = set()
+
+    def build(group: int) -> None:
+        # Depth first over groups; an explicit stack, because networks are deep.
+        stack = [group]
+        while stack:
+            current = stack[-1]
+            members = sorted(groups.members[current], key=groups.position.get)
+            waiting = {
+                groups.of(value.node) for node in members for value in node.inputs if groups.of(value.node) != current
+            } - done
+            if waiting:
+                stack.extend(sorted(waiting, reverse=True))
+                continue
+            stack.pop()
+            if current not in done:
+                done.add(current)
+                _emit(members, new, needed)
+
+    for node in graph.order:
+        if groups.of(node) not in done:
+            build(groups.of(node))
+    for value in graph.inputs:
+        new.setdefault(value, value)
+    return Graph(
+        tuple(new[value] for value in graph.inputs),
+        tuple(new[value] for value in graph.outputs),
+        tuple((variable, new[value]) for variable, value in graph.updates),
+    )
+
+
+def _emit(members: list[Node], new: dict[Value, Value], needed: set[Value]) -> None:
+    if len(members) == 1:
+        (node,) = members
+        inputs = tuple(new[value] for value in node.inputs)
+        outputs = node.outputs if inputs == node.inputs else Node(node.op, inputs, node.scope).outputs
+        new.update(zip(node.outputs, outputs, strict=True))
+        return
+    produced = {value for node in members for value in node.outputs}
+    inputs: list[Value] = []
+    for node in members:
+        inputs.extend(new[value] for value in node.inputs if value not in produced and new[value] not in inputs)
+    register = {value: i for i, value in enumerate(inputs)}
+    functions, operands, results, outputs = [], [], [], []
+    for node in members:
+        start = len(inputs) + len(functions)
+        local = [register[value if value in produced else new[value]] for value in node.inputs]
+        for name, registers in zip(node.op.functions, node.op.operands, strict=True):
+            moved = [-1 if r < 0 else local[r] if r < len(local) else start + r - len(local) for r in registers]
+            functions.append(name)
+            operands.append(tuple(moved))
+        for value, result in zip(node.outputs, node.op.results, strict=True):
+            register[value] = start + result - len(local)
+            if value in needed:
+                results.append(register[value])
+                outputs.append(value)
+    op = Elementwise(tuple(functions), tuple(operands), tuple(results), members[0].op.dtype)
+    fused = Node(op, inputs, members[-1].scope)
+    new.update(zip(outputs, fused.outputs, strict=True))

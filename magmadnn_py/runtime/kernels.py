@@ -1,0 +1,44 @@
+"""Loads the kernel library for this processor and says which kernel an op would use."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+from .. import _core
+from ..graph.node import Node
+
+
+@functools.cache
+def instruction_set() -> str:
+    """Loads the best kernel library once and returns its name: "avx512", "avx2" or "generic".
+
+    MAGMADNN_ISA asks for another one that the processor can run.
+
+    Raises:
+        ValueError: MAGMADNN_ISA names none of those.
+        ImportError: the library is missing from the installation.
+    """
+    available = _core.instruction_sets()
+    chosen = os.environ.get("MAGMADNN_ISA") or available[0]
+    if chosen not in available:
+        raise ValueError(f"MAGMADNN_ISA: got '{chosen}', wanted one of {', '.join(available)}")
+    path = Path(_core.__file__).parent / f"libmagmadnn_cpu_{chosen}.so"
+    if not path.exists():
+        raise ImportError(f"the kernel library {path.name} is missing; build or install the package again")
+    _core.load_kernels(str(path))
+    return chosen
+
+
+def signature(node: Node) -> tuple:
+    """A node as the kernel registry sees it: op, attributes, input and output types."""
+    inputs = [(value.dtype, list(value.shape)) for value in node.inputs]
+    outputs = [(value.dtype, list(value.shape)) for value in node.outputs]
+    return node.op.name, node.op.attributes(), inputs, outputs
+
+
+def algorithms(node: Node, threads: int) -> list[str]:
+    """The algorithms that can run this node here, the preferred one first; empty if it has no kernel."""
+    instruction_set()
+    return _core.algorithms(*signature(node), threads)

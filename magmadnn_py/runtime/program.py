@@ -1,0 +1,255 @@
+"""A Program: a graph after all passes, as a list of kernel calls over planned memory, ready to run."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import _core
+from ..graph.graph import Graph
+from ..graph.node import Constant, Node, Value
+from ..graph.types import TensorType
+from ..ops.movement import Copy
+from ..passes import enabled, run_passes
+from ..passes.memory import Buffer, is_flat_concatenation, plan_memory, protect_updates
+from ..passes.views import view_offset
+from .kernels import algorithms, signature
+from .log import log, log_once
+from .tensor import Tensor
+
+_WORKSPACE, _ARENA, _CONSTANTS, _FIRST_VARIABLE = range(4)
+
+
+class SharedMemory:
+    """Arena and workspace that several programs use in turn: as large as the largest needs."""
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.blocks: dict[int, Tensor] = {}
+
+    def block(self, slot: int, size: int) -> Tensor:
+        if slot not in self.blocks or self.blocks[slot].nbytes < size:
+            self.blocks[slot] = Tensor((max(size, 64),), "uint8")
+        return self.blocks[slot]
+
+
+class Program:
+    """Builds and holds the native program of a graph.
+
+    Args:
+        graph: as traced; the passes run here.
+        memory: shared with other programs that never run at the same time; by default its own.
+        kernels: "best", or "reference" to run every op's NumPy reference.
+
+    `run` is for whole arrays, `run_batches` for many steps over datasets without coming back to Python.
+    """
+
+    def __init__(self, graph: Graph, memory: SharedMemory | None = None, kernels: str = "best"):
+        self.graph = protect_updates(run_passes(graph))
+        self.memory = memory or SharedMemory()
+        self.threads = _core.get_threads()
+        self.plan = plan_memory(self.graph, reuse=enabled("plan_memory"))
+        self.algorithms: dict[Node, str] = {}
+        self._use_kernels = kernels == "best" and enabled("choose_kernels")
+        self._variables = self._bound_variables()
+        self._native = _core.Program(_FIRST_VARIABLE + len(self._variables), self.threads)
+        for node in self.graph.order:
+            self._lower(node)
+        for value, variable in self.plan.copies:
+            self._copy(value.type, self._place(value), (self._slot(variable), 0), f"assign {variable.name}")
+        self._constants = self._make_constants()
+        self._bound: dict[int, Tensor] = {}
+        log("kernels", self.describe())
+
+    # What it is
+
+    @property
+    def arena_bytes(self) -> int:
+        """Memory of activations and gradients: the peak, known before the first run."""
+        return self.plan.arena_bytes
+
+    @property
+    def workspace_bytes(self) -> int:
+        return self._native.workspace_bytes
+
+    def describe(self) -> str:
+        """One line per step: layer, op, result, algorithm."""
+        lines = [f"program of {len(self.algorithms)} steps, arena {self.arena_bytes / 1e6:.2f} MB"]
+        for node, algorithm in self.algorithms.items():
+            types = ", ".join(str(value.type) for value in node.outputs)
+            lines.append(f"  {node.scope:32} {node.op.name:28} {types:36} {algorithm}")
+        return "\n".join(lines)
+
+    # Building
+
+    def _bound_variables(self) -> list:
+        variables = {buffer.owner for buffer, _ in self.plan.places.values() if buffer.kind == "variable"}
+        variables.update(variable for _, variable in self.plan.copies)
+        return sorted(variables, key=id)
+
+    def _slot(self, variable) -> int:
+        return _FIRST_VARIABLE + self._variables.index(variable)
+
+    def _place(self, value: Value) -> tuple[int, int]:
+        buffer, offset = self.plan.places[value]
+        return self._slot_of(buffer), buffer.offset + offset
+
+    def _slot_of(self, buffer: Buffer) -> int:
+        if buffer.kind == "variable":
+            return self._slot(buffer.owner)
+        return _CONSTANTS if buffer.kind == "constant" else _ARENA
+
+    def _lower(self, node: Node) -> None:
+        if node.op.is_leaf or view_offset(node) is not None:
+            return
+        if is_flat_concatenation(node):
+            self._lower_concatenation(node)
+            return
+        label = f"{node.scope}: {node.op.name}" if node.scope else node.op.name
+        inputs = [self._place(value) for value in node.inputs]
+        outputs = [self._place(value) for value in node.outputs]
+        found = algorithms(node, self.threads) if self._use_kernels else []
+        if found:
+            self._native.add_kernel(label, *signature(node), found[0], inputs, outputs)
+        else:
+            if self._use_kernels:
+                types = ", ".join(value.dtype for value in node.inputs)
+                log_once("kernels", f"{node.op.name}({types}) has no kernel here: its NumPy reference runs")
+            self._native.add_callback(label, _reference_step(node), inputs, outputs)
+        self.algorithms[node] = found[0] if found else "reference"
+
+    def _lower_concatenation(self, node: Node) -> None:
+        """Copies the parts that were not computed in their place already."""
+        slot, offset = self._place(node.outputs[0])
+        for value in node.inputs:
+            if self._place(value) != (slot, offset) and value.type.size:
+                self._copy(value.type, self._place(value), (slot, offset), f"{node.scope}: concatenate")
+            offset += value.type.nbytes
+        self.algorithms[node] = "in place"
+
+    def _copy(self, type_: TensorType, source: tuple[int, int], destination: tuple[int, int], label: str) -> None:
+        types = [(type_.dtype, list(type_.shape))]
+        if self._use_kernels and _core.algorithms("copy", {}, types, types, self.threads):
+            self._native.add_kernel(label, "copy", {}, types, types, "", [source], [destination])
+        else:
+            step = _reference_function(Copy(), [type_], [type_])
+            self._native.add_callback(label, step, [source], [destination])
+
+    def _make_constants(self) -> Tensor:
+        block = Tensor((max(self.plan.constant_bytes, 64),), "uint8")
+        memory = block.numpy()
+        for value, (buffer, _) in self.plan.places.items():
+            if buffer.kind == "constant" and isinstance(value.node.op, Constant):
+                data = np.ascontiguousarray(value.node.op.array).tobytes()
+                memory[buffer.offset : buffer.offset + len(data)] = np.frombuffer(data, np.uint8)
+        return block
+
+    # Running
+
+    def _bind(self) -> None:
+        """Gives the native program the memory it runs on, where that changed since the last run."""
+        wanted = {
+            _WORKSPACE: self.memory.block(_WORKSPACE, self.workspace_bytes),
+            _ARENA: self.memory.block(_ARENA, self.arena_bytes),
+            _CONSTANTS: self._constants,
+        }
+        for index, variable in enumerate(self._variables):
+            wanted[_FIRST_VARIABLE + index] = variable.value
+        for slot, tensor in wanted.items():
+            if self._bound.get(slot) is not tensor:
+                self._native.bind(slot, tensor)
+                self._bound[slot] = tensor
+
+    def _arena_array(self, value: Value) -> np.ndarray:
+        slot, offset = self._place(value)
+        memory = self._bound[slot].numpy().reshape(-1).view(np.uint8)
+        return memory[offset : offset + value.type.nbytes].view(value.dtype).reshape(value.shape)
+
+    def run(self, *arrays) -> list[np.ndarray]:
+        """One run. `arrays` are the graph's inputs; returns copies of its outputs and updates the variables.
+
+        Raises:
+            ValueError: the number or shape of the arrays is not what the graph wants.
+        """
+        if len(arrays) != len(self.graph.inputs):
+            raise ValueError(f"program: got {len(arrays)} arrays, wanted {len(self.graph.inputs)}")
+        with self.memory.lock:
+            self._bind()
+            for value, array in zip(self.graph.inputs, arrays, strict=True):
+                array = np.asarray(array)
+                if array.shape != value.shape:
+                    label = value.node.op.label
+                    raise ValueError(f"input '{label}': got shape {array.shape}, wanted {value.shape}")
+                if value in self.plan.places:
+                    self._arena_array(value)[...] = array
+            self._native.run()
+            return [self._arena_array(value).copy() for value in self.graph.outputs]
+
+    def run_batches(
+        self,
+        sources: Sequence[Tensor],
+        first: int,
+        batch: int,
+        steps: int,
+        order: Tensor | None = None,
+        destinations: Sequence[Tensor] = (),
+    ) -> None:
+        """Runs `steps` batches without coming back to Python.
+
+        Step s takes rows first + s*batch ... of every source (one per graph input, rows along its first axis), or the
+        rows that `order` (int64) names there, and writes the outputs to the same rows of `destinations`, if given.
+
+        Raises:
+            ValueError, IndexError: sources that do not fit the inputs, or rows that do not exist.
+        """
+        with self.memory.lock:
+            self._bind()
+            feeds = []
+            for value, source in zip(self.graph.inputs, sources, strict=True):
+                if (batch, *source.shape[1:]) != value.shape:
+                    label = value.node.op.label
+                    raise ValueError(f"input '{label}': got rows {source.shape[1:]}, wanted {value.shape[1:]}")
+                if value in self.plan.places:
+                    feeds.append(_core.Feed(self._place(value), value.dtype, source))
+            drains = [
+                _core.Drain(self._place(value), destination)
+                for value, destination in zip(self.graph.outputs, destinations, strict=False)
+            ]
+            self._native.run_batches(feeds, drains, first, batch, steps, order)
+
+    def profile(self) -> list[tuple[str, float]]:
+        """(label, seconds) of every step of one run on whatever the arena holds. Variables change as in a run."""
+        with self.memory.lock:
+            self._bind()
+            return list(zip(self._native.labels, self._native.profile(), strict=True))
+
+
+def _reference_step(node: Node):
+    return _reference_function(
+        node.op, [value.type for value in node.inputs], [value.type for value in node.outputs], node.scope
+    )
+
+
+def _reference_function(op, input_types: list[TensorType], output_types: list[TensorType], scope: str = ""):
+    """The op's reference as a step of a native program, which gives it addresses."""
+
+    def run(inputs: list[int], outputs: list[int]) -> None:
+        arrays = [_array_at(address, t) for address, t in zip(inputs, input_types, strict=True)]
+        try:
+            results = op.reference(np, *arrays)
+        except Exception as error:
+            error.args = (f"{scope}: {op.name}: {error}",)
+            raise
+        results = results if isinstance(results, tuple) else (results,)
+        for address, type_, result in zip(outputs, output_types, results, strict=True):
+            _array_at(address, type_)[...] = result
+
+    return run
+
+
+def _array_at(address: int, type_: TensorType) -> np.ndarray:
+    memory = (ctypes.c_uint8 * type_.nbytes).from_address(address)
+    return np.frombuffer(memory, type_.dtype, type_.size).reshape(type_.shape)
