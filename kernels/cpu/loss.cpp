@@ -10,8 +10,7 @@
 namespace magmadnn::cpu {
 namespace {
 
-/// A row of n elements as vectors: whole ones, then one that overlaps them or is filled up.
-/// body(first element, vector mask of the elements that are new, whole) is what each function below loops over.
+/// A row of n elements as whole vectors and a tail that is filled up.
 template <class T>
 struct Row {
     static constexpr int L = lanes<T>;

@@ -26,8 +26,10 @@ class Philox {
     void generate(uint64_t block, uint32_t* out) const {
         Lanes a[count], b[count], c[count], d[count];
         for (int i = 0; i < count; i++) {
-            for (int lane = 0; lane < blocks; lane++) a[i][lane] = block + static_cast<uint64_t>(i * blocks + lane);
-            b[i] = a[i] >> 32;
+            Lanes counter = Lanes{} + block;
+            for (int lane = 0; lane < blocks; lane++) counter[lane] += static_cast<uint64_t>(i * blocks + lane);
+            a[i] = counter;
+            b[i] = counter >> 32;
             c[i] = Lanes{} + stream_;
             d[i] = Lanes{} + step_;
         }

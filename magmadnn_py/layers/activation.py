@@ -6,6 +6,8 @@ from .. import activations, constraints, initializers, ops, regularizers
 from .arguments import channel_count
 from .layer import Layer
 
+__all__ = ["ELU", "LeakyReLU", "PReLU", "ReLU", "Softmax"]
+
 
 class ReLU(Layer):
     """x above `threshold`, below it negative_slope * (x - threshold); at most `max_value`, None for no limit.

@@ -5,21 +5,19 @@ One class for each kind serves 1, 2 and 3 spatial axes; the public classes only 
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 from .. import activations, constraints, initializers, ops, regularizers
-from .arguments import (
-    channel_axis,
-    channel_count,
-    check_rank,
-    check_window,
-    data_format as checked_data_format,
-    one_of,
-    per_axis,
-    positive,
-)
+from .arguments import channel_axis, channel_count, check_rank, check_window, one_of, per_axis, positive
+from .arguments import data_format as checked_data_format
 from .layer import Layer
+
+__all__ = [
+    "Conv1D", "Conv1DTranspose", "Conv2D", "Conv2DTranspose", "Conv3D", "Conv3DTranspose", "Convolution1D",
+    "Convolution1DTranspose", "Convolution2D", "Convolution2DTranspose", "Convolution3D",
+    "Convolution3DTranspose", "DepthwiseConv1D", "DepthwiseConv2D", "SeparableConv1D", "SeparableConv2D",
+    "SeparableConvolution1D", "SeparableConvolution2D",
+]  # fmt: skip
 
 
 class ConvolutionLayer(Layer):
@@ -151,9 +149,7 @@ class Convolution(ConvolutionLayer):
         if channels % self.groups:
             self._fail("groups", self.groups, f"a divisor of the input's {channels} channels")
         self._check_window(input_shape)
-        self.kernel = self._add_kernel(
-            (*self.kernel_size, channels // self.groups, self.filters), "kernel", "kernel"
-        )
+        self.kernel = self._add_kernel((*self.kernel_size, channels // self.groups, self.filters), "kernel", "kernel")
         self._add_bias(self.filters)
 
     def call(self, inputs):
@@ -254,9 +250,7 @@ class DepthwiseConvolution(ConvolutionLayer):
     def build(self, input_shape):
         channels = self._input_channels(input_shape)
         self._check_window(input_shape)
-        self.kernel = self._add_kernel(
-            (*self.kernel_size, channels, self.depth_multiplier), "kernel", "depthwise"
-        )
+        self.kernel = self._add_kernel((*self.kernel_size, channels, self.depth_multiplier), "kernel", "depthwise")
         self._add_bias(channels * self.depth_multiplier)
 
     def call(self, inputs):

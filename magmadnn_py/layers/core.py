@@ -9,6 +9,8 @@ from ..saving import registry
 from .arguments import channel_count, positive
 from .layer import Layer
 
+__all__ = ["Activation", "Dense", "Embedding", "Identity", "Lambda", "TimeDistributed", "Wrapper"]
+
 
 class Dense(Layer):
     """activation(inputs @ kernel + bias), on the last axis of inputs of any rank of 2 or more.

@@ -22,6 +22,8 @@ from ..graph.variable import Variable
 from ..saving import registry
 from ..utils.naming import auto_name
 
+__all__ = ["Layer"]
+
 _state = threading.local()
 
 #: Entries of newer Keras configs that say nothing at these values; others are errors.
@@ -66,9 +68,7 @@ class Layer:
         ValueError: an unknown keyword argument.
     """
 
-    def __init__(
-        self, *, activity_regularizer=None, trainable=True, dtype=None, autocast=True, name=None, **kwargs
-    ):
+    def __init__(self, *, activity_regularizer=None, trainable=True, dtype=None, autocast=True, name=None, **kwargs):
         self.name = str(name) if name else auto_name(type(self).__name__)
         self.activity_regularizer = regularizers.get(activity_regularizer)
         self.dtype_policy = settings.dtype_policy(dtype)

@@ -11,6 +11,11 @@ from ..graph.types import broadcast_shapes, normalize_axis
 from .arguments import is_integer
 from .layer import Layer
 
+__all__ = [
+    "Add", "Average", "Concatenate", "Dot", "Maximum", "Minimum", "Multiply", "Subtract", "add", "average",
+    "concatenate", "dot", "maximum", "minimum", "multiply", "subtract",
+]  # fmt: skip
+
 
 class Merge(Layer):
     """Base: called with a list of tensors, which are broadcast; those of lower rank get axes behind the batch's."""
@@ -137,9 +142,7 @@ class Dot(Merge):
     def _axes(self, *shapes) -> tuple[int, int]:
         pair = (self.axes, self.axes) if is_integer(self.axes) else self.axes
         owner = f"layer '{self.name}' ({type(self).__name__})"
-        return tuple(
-            normalize_axis(axis, len(shape), owner, "axes") for axis, shape in zip(pair, shapes, strict=True)
-        )
+        return tuple(normalize_axis(axis, len(shape), owner, "axes") for axis, shape in zip(pair, shapes, strict=True))
 
     def build(self, input_shape):
         self._check_list(input_shape)
@@ -147,7 +150,8 @@ class Dot(Merge):
             self._fail("inputs", f"{len(input_shape)} tensors", "exactly 2")
         first, second = (shape[axis] for shape, axis in zip(input_shape, self._axes(*input_shape), strict=True))
         if None not in (first, second) and first != second:
-            self._fail("inputs", f"shapes {input_shape[0]} and {input_shape[1]}", f"equal extents along axes {self.axes}")
+            shapes = f"shapes {input_shape[0]} and {input_shape[1]}"
+            self._fail("inputs", shapes, f"equal extents along axes {self.axes}")
 
     def call(self, inputs):
         a, b = inputs

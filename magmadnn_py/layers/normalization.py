@@ -7,6 +7,10 @@ from ..graph.types import normalize_axes
 from .arguments import channel_count, is_integer
 from .layer import Layer
 
+__all__ = [
+    "BatchNormalization", "GroupNormalization", "LayerNormalization", "RMSNormalization", "UnitNormalization",
+]  # fmt: skip
+
 
 class ScaleAndOffset(Layer):
     """What the kinds share: a scale gamma and an offset beta, each of which may be left out."""
@@ -105,9 +109,7 @@ class BatchNormalization(ScaleAndOffset):
         (axis,) = normalize_axes(self.axis, len(input_shape), f"layer '{self.name}'")
         shape = (channel_count(self, input_shape, axis),)
         self._add_scale_and_offset(shape)
-        self.moving_mean = self.add_weight(
-            shape, self.moving_mean_initializer, trainable=False, name="moving_mean"
-        )
+        self.moving_mean = self.add_weight(shape, self.moving_mean_initializer, trainable=False, name="moving_mean")
         self.moving_variance = self.add_weight(
             shape, self.moving_variance_initializer, trainable=False, name="moving_variance"
         )

@@ -9,6 +9,14 @@ from .arguments import check_rank, check_window, one_of, per_axis
 from .arguments import data_format as checked_data_format
 from .layer import Layer
 
+__all__ = [
+    "AveragePooling1D", "AveragePooling2D", "AveragePooling3D", "AvgPool1D", "AvgPool2D", "AvgPool3D",
+    "GlobalAveragePooling1D", "GlobalAveragePooling2D", "GlobalAveragePooling3D", "GlobalAvgPool1D",
+    "GlobalAvgPool2D", "GlobalAvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D",
+    "GlobalMaxPooling1D", "GlobalMaxPooling2D", "GlobalMaxPooling3D", "MaxPool1D", "MaxPool2D", "MaxPool3D",
+    "MaxPooling1D", "MaxPooling2D", "MaxPooling3D",
+]  # fmt: skip
+
 
 class Pooling(Layer):
     """Slides a window over the spatial axes.

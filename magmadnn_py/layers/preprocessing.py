@@ -14,6 +14,11 @@ from .arguments import data_format as checked_data_format
 from .images import FILL_MODES, INTERPOLATIONS, affine, cells_at, resize
 from .layer import Layer
 
+__all__ = [
+    "CenterCrop", "Normalization", "RandomBrightness", "RandomContrast", "RandomCrop", "RandomFlip",
+    "RandomRotation", "RandomTranslation", "RandomZoom", "Rescaling", "Resizing",
+]  # fmt: skip
+
 
 class Rescaling(Layer):
     """inputs * scale + offset, both numbers or one per channel (the last axis)."""
@@ -45,9 +50,8 @@ class Normalization(Layer):
         if (mean is None) != (variance is None):
             self._fail("mean, variance", f"{mean} and {variance}", "both or neither")
         if np.shape(mean) != np.shape(variance) or np.ndim(mean) > len(self.axis):
-            self._fail(
-                "mean, variance", f"shapes {np.shape(mean)} and {np.shape(variance)}", f"one shape, for axis {self.axis}"
-            )
+            shapes = f"shapes {np.shape(mean)} and {np.shape(variance)}"
+            self._fail("mean, variance", shapes, f"one shape, for axis {self.axis}")
         self.input_mean = mean
         self.input_variance = variance
         self.invert = bool(invert)

@@ -12,6 +12,11 @@ from .arguments import check_rank, seed_argument, unit_interval
 from .arguments import data_format as checked_data_format
 from .layer import Layer
 
+__all__ = [
+    "ActivityRegularization", "AlphaDropout", "Dropout", "GaussianDropout", "GaussianNoise", "SpatialDropout1D",
+    "SpatialDropout2D", "SpatialDropout3D",
+]  # fmt: skip
+
 
 class Dropout(Layer):
     """In training each element becomes 0 with probability `rate`, the others are divided by 1 - rate.

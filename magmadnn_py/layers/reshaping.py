@@ -11,6 +11,11 @@ from .arguments import data_format as checked_data_format
 from .images import INTERPOLATIONS, resize
 from .layer import Layer
 
+__all__ = [
+    "Cropping1D", "Cropping2D", "Cropping3D", "Flatten", "Permute", "RepeatVector", "Reshape", "UpSampling1D",
+    "UpSampling2D", "UpSampling3D", "ZeroPadding1D", "ZeroPadding2D", "ZeroPadding3D",
+]  # fmt: skip
+
 
 class Flatten(Layer):
     """[N, ...] -> [N, product of the rest]; channels-first inputs are flattened as if they were channels-last."""
@@ -91,9 +96,7 @@ def _pairs(layer: Layer, argument: str, value, rank: int) -> tuple[tuple[int, in
     elif rank == 1 and len(value) == 2 and all(map(is_integer, value)):
         value = (value,)
     pairs = tuple((item, item) if is_integer(item) else tuple(item) for item in value)
-    if len(pairs) != rank or not all(
-        len(pair) == 2 and all(is_integer(i) and i >= 0 for i in pair) for pair in pairs
-    ):
+    if len(pairs) != rank or not all(len(pair) == 2 and all(is_integer(i) and i >= 0 for i in pair) for pair in pairs):
         layer._fail(argument, repr(value), f"an integer of 0 or more, or {rank} of them or of pairs (low, high)")
     return tuple((int(low), int(high)) for low, high in pairs)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import ops
 from ..losses.matching import matched, matched_weight, plain
-from ..ops.function import function
+from ..ops.function import convert, function
 from .metric import STATE_DTYPE, Metric, contents
 from .reduction import ratio
 
@@ -88,7 +88,9 @@ class ConfusionMetric(Metric):
 
 
 def _thresholds(given, owner: str, default: float = 0.5) -> list[float]:
-    limits = [default] if given is None else list(given) if isinstance(given, list | tuple) else [given]
+    if given is None:
+        return [default]
+    limits = list(given) if isinstance(given, list | tuple) else [given]
     for limit in limits:
         if limit is None or not 0 <= limit <= 1:
             raise ValueError(f"{owner}: thresholds: got {given}, wanted numbers from 0 to 1")
@@ -141,8 +143,7 @@ class _Fraction(ConfusionMetric):
 
     def __init__(self, thresholds=None, top_k=None, class_id=None, name=None, dtype=None):
         # With top_k and no threshold everything among the k best is positive.
-        limits = _thresholds(thresholds, type(self).__name__, default=0.5 if top_k is None else float("-inf")) \
-            if thresholds is not None or top_k is None else [np.finfo(np.float32).min]  # fmt: skip
+        limits = _thresholds(thresholds, type(self).__name__, 0.5 if top_k is None else float("-inf"))
         super().__init__(limits, (len(limits),), name, dtype, top_k, class_id)
         self.thresholds, self.top_k, self.class_id = thresholds, top_k, class_id
 
@@ -253,8 +254,6 @@ class AUC(ConfusionMetric):
 @function
 def _area(tp, fp, tn, fn, weights, curve: str, method: str):
     """The area under a curve whose points are along the first axis, averaged over the second if there is one."""
-    from ..ops.function import convert
-
     tp, fp, tn, fn = (convert(count) for count in (tp, fp, tn, fn))
     if curve == "PR" and method == "interpolation":
         area = _interpolated_precision(tp, fp, fn)

@@ -17,7 +17,7 @@ from ..graph.symbolic import Symbol, leaves
 from ..graph.trace import Trace, current_trace
 from ..graph.types import TensorType, is_floating, standardize_dtype
 from ..graph.variable import Variable
-from .elementwise import add, clip, floor, to_floating
+from .elementwise import add, clip, floor, log, to_floating
 from .function import convert, function
 from .movement import _extents, broadcast_to, cast, concatenate, filled
 
@@ -276,8 +276,6 @@ _INVERSE_ERF = (
 
 
 def _inverse_erf(x: Value) -> Value:
-    from .elementwise import log
-
     w = -log((1.0 - x) * (1.0 + x)) - 2.5
     result = _INVERSE_ERF[0] * w + _INVERSE_ERF[1]
     for coefficient in _INVERSE_ERF[2:]:

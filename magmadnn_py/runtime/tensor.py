@@ -14,7 +14,9 @@ from math import prod, sqrt
 from pathlib import Path
 
 import numpy as np
-from magmadnn_py._core import Tensor
+
+from .._core import Tensor
+from ..graph.operators import Operators
 
 __all__ = [
     "Tensor",
@@ -33,6 +35,11 @@ __all__ = [
 ]
 
 Filler = Callable[[Tensor], None]
+
+# `tensor + 1` runs at once; indexing stays the native class's own, which makes views.
+for _name, _method in vars(Operators).items():
+    if _name.startswith("__") and _name not in ("__getitem__", "__iter__", "__hash__", "__slots__", "__module__", "__doc__"):
+        setattr(Tensor, _name, _method)
 
 
 def none(tensor: Tensor) -> None:

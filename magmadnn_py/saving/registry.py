@@ -27,8 +27,8 @@ _KERAS_MODULES = {
     "constraints": "keras.constraints",
     "losses": "keras.losses",
     "metrics": "keras.metrics",
-    "models": "keras",
     "config": "keras",
+    "models": "keras",
 }
 #: Where the name of a plain function is looked up.
 _FUNCTION_MODULES = ("activations", "losses", "metrics", "ops")

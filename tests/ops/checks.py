@@ -56,6 +56,12 @@ def evaluate(function, *arrays):
     return outputs if several else outputs[0]
 
 
+def sum_gradients(function, *arrays) -> list:
+    """The gradients of the sum of a function's result for each array, as nested lists of numbers."""
+    found = evaluate(lambda *inputs: gradients(function(*inputs), inputs), *arrays)
+    return [gradient.tolist() for gradient in found]
+
+
 def op_names(function, *arrays) -> list[str]:
     """The names of the nodes that `function` makes for arrays, without inputs and constants."""
     graph, _ = trace_on(function, *(np.asarray(a) for a in arrays))

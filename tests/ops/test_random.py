@@ -1,5 +1,7 @@
 """Random numbers: the published generator, distributions, dropout, and when numbers repeat."""
 
+import math
+
 import numpy as np
 import pytest
 from cases import random as cases
@@ -93,8 +95,6 @@ def test_inverse_erf():
         y = random._inverse_erf(x)
     points = np.linspace(-0.955, 0.955, 2001)
     (got,), _ = interpret(trace.graph([y]), [points])
-    import math
-
     np.testing.assert_allclose([math.erf(v) for v in got], points, atol=3e-7)
 
 
