@@ -22,7 +22,7 @@ struct CapsuleNames<dlpack::ManagedVersioned> {
 dlpack::DataType dlpack_type(DType dtype) {
     return dispatch(dtype, [](auto value) {
         using T = decltype(value);
-        const uint8_t code = std::is_same_v<T, bool>        ? dlpack::code_bool
+        const uint8_t code = std::is_same_v<T, bool>       ? dlpack::code_bool
                              : std::is_floating_point_v<T> ? dlpack::code_float
                              : std::is_signed_v<T>         ? dlpack::code_int
                                                            : dlpack::code_uint;
@@ -31,7 +31,8 @@ dlpack::DataType dlpack_type(DType dtype) {
 }
 
 DType dtype_of(const dlpack::DataType& wanted) {
-    for (DType dtype : {DType::float32, DType::float64, DType::int32, DType::int64, DType::uint8, DType::boolean}) {
+    for (DType dtype :
+         {DType::float32, DType::float64, DType::int32, DType::int64, DType::uint8, DType::boolean}) {
         const dlpack::DataType type = dlpack_type(dtype);
         if (type.code == wanted.code && type.bits == wanted.bits && wanted.lanes == 1) return dtype;
     }
@@ -43,7 +44,8 @@ DType dtype_of(const dlpack::DataType& wanted) {
 /// A tensor and the structure that describes it to others; freed by the structure's deleter.
 template <class Managed>
 struct Export {
-    explicit Export(const Tensor& exported) : tensor(exported), shape(tensor.shape()), strides(tensor.strides()) {
+    explicit Export(const Tensor& exported)
+        : tensor(exported), shape(tensor.shape()), strides(tensor.strides()) {
         managed.array = {tensor.data(),
                          {dlpack::cpu, 0},
                          tensor.rank(),
@@ -98,8 +100,7 @@ py::object to_dlpack(const Tensor& tensor, const py::object& stream, const py::o
 /// Takes the structure over from its capsule; its deleter runs when the last reference goes.
 template <class Managed>
 std::shared_ptr<Managed> take(const py::object& capsule) {
-    auto* managed =
-        static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), CapsuleNames<Managed>::fresh));
+    auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), CapsuleNames<Managed>::fresh));
     if (!managed || PyCapsule_SetName(capsule.ptr(), CapsuleNames<Managed>::used) != 0)
         throw py::error_already_set();
     return {managed, [](Managed* taken) {
@@ -111,15 +112,17 @@ std::shared_ptr<Managed> take(const py::object& capsule) {
 
 Tensor import_array(const dlpack::Array& array, bool read_only, std::shared_ptr<void> owner) {
     if (array.device.type != dlpack::cpu)
-        throw py::buffer_error("from_dlpack: got memory of DLPack device type " + std::to_string(array.device.type) +
+        throw py::buffer_error("from_dlpack: got memory of DLPack device type " +
+                               std::to_string(array.device.type) +
                                ", wanted host memory (1): the CUDA backend is not part of this build");
     const DType dtype = dtype_of(array.dtype);
     if (array.rank < 0) throw py::buffer_error("from_dlpack: got a negative rank");
     Shape shape(array.shape, array.shape + array.rank);
     checked_bytes(shape, dtype);
-    Shape strides = array.strides ? Shape(array.strides, array.strides + array.rank) : row_major_strides(shape);
-    const Tensor tensor = Tensor::wrap(static_cast<char*>(array.data) + array.byte_offset, dtype, std::move(shape),
-                                       std::move(strides), std::move(owner));
+    Shape strides =
+        array.strides ? Shape(array.strides, array.strides + array.rank) : row_major_strides(shape);
+    const Tensor tensor = Tensor::wrap(static_cast<char*>(array.data) + array.byte_offset, dtype,
+                                       std::move(shape), std::move(strides), std::move(owner));
     return read_only ? tensor.copy() : tensor;
 }
 
@@ -139,8 +142,8 @@ Tensor from_dlpack(const py::object& object) {
     if (PyCapsule_IsValid(capsule.ptr(), CapsuleNames<dlpack::ManagedVersioned>::fresh)) {
         auto managed = take<dlpack::ManagedVersioned>(capsule);
         if (managed->version.major != dlpack::current_version.major)
-            throw py::buffer_error("from_dlpack: got DLPack version " + std::to_string(managed->version.major) +
-                                   ", wanted 1");
+            throw py::buffer_error("from_dlpack: got DLPack version " +
+                                   std::to_string(managed->version.major) + ", wanted 1");
         return import_array(managed->array, managed->flags & dlpack::flag_read_only, managed);
     }
     auto managed = take<dlpack::Managed>(capsule);
@@ -152,12 +155,14 @@ Tensor from_dlpack(const py::object& object) {
 void bind_dlpack(py::class_<Tensor>& tensor) {
     tensor
         .def("__dlpack__", &to_dlpack, py::kw_only(), py::arg("stream") = py::none(),
-             py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
+             py::arg("max_version") = py::none(), py::arg("dl_device") = py::none(),
+             py::arg("copy") = py::none(),
              "The tensor as a DLPack capsule: the same memory unless copy is True.")
         .def("__dlpack_device__", [](const Tensor&) { return py::make_tuple(int(dlpack::cpu), 0); })
-        .def_static("from_dlpack", &from_dlpack, py::arg("object"),
-                    "A tensor on the memory of any object that speaks DLPack, whatever its strides. Read-only "
-                    "memory is copied. TypeError for other element types, BufferError for other devices.");
+        .def_static(
+            "from_dlpack", &from_dlpack, py::arg("object"),
+            "A tensor on the memory of any object that speaks DLPack, whatever its strides. Read-only "
+            "memory is copied. TypeError for other element types, BufferError for other devices.");
 }
 
 }  // namespace magmadnn

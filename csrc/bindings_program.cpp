@@ -154,7 +154,8 @@ void bind_program(py::module_& m) {
         .def(
             "run_batches",
             [](Program& self, const std::vector<Feed>& feeds, const std::vector<Drain>& drains, int64_t first,
-               int64_t batch, int64_t steps, const std::optional<Tensor>& order) {
+               int64_t batch, int64_t steps, const std::optional<Tensor>& order, bool timed) {
+                std::vector<double> seconds;
                 Batches batches{first, batch, steps};
                 if (order) {
                     if (order->dtype() != DType::int64 || !order->is_contiguous() || order->rank() != 1)
@@ -162,12 +163,14 @@ void bind_program(py::module_& m) {
                     batches.order = static_cast<const int64_t*>(order->data());
                     batches.order_length = order->size();
                 }
-                py::gil_scoped_release release;
-                self.run_batches(feeds, drains, batches);
+                {
+                    py::gil_scoped_release release;
+                    self.run_batches(feeds, drains, batches, timed ? &seconds : nullptr);
+                }
+                return seconds;
             },
             py::arg("feeds"), py::arg("drains"), py::arg("first"), py::arg("batch"), py::arg("steps"),
-            py::arg("order") = py::none())
-        .def("profile", &Program::profile, py::call_guard<py::gil_scoped_release>())
+            py::arg("order") = py::none(), py::arg("timed") = false)
         .def_property_readonly("threads", &Program::threads)
         .def_property_readonly("workspace_bytes", &Program::workspace_bytes)
         .def_property_readonly("labels", &Program::labels);

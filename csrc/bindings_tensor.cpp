@@ -32,8 +32,8 @@ py::array numpy_view(py::handle object) {
     return dispatch(tensor.dtype(), [&](auto value) {
         Shape byte_strides = tensor.strides();
         for (int64_t& stride : byte_strides) stride *= sizeof(value);
-        return py::array(py::dtype::of<decltype(value)>(), tensor.shape(), std::move(byte_strides), tensor.data(),
-                         object);
+        return py::array(py::dtype::of<decltype(value)>(), tensor.shape(), std::move(byte_strides),
+                         tensor.data(), object);
     });
 }
 
@@ -47,7 +47,8 @@ Shape shape_from_python(const py::object& shape) {
     try {
         for (const py::handle extent : shape) extents.push_back(extent.cast<int64_t>());
     } catch (const py::cast_error&) {
-        throw py::type_error("shape: got " + py::repr(shape).cast<std::string>() + ", wanted 64-bit integers");
+        throw py::type_error("shape: got " + py::repr(shape).cast<std::string>() +
+                             ", wanted 64-bit integers");
     } catch (py::error_already_set& error) {
         if (!error.matches(PyExc_TypeError)) throw;
         throw py::type_error("shape: got " + type_name(shape) + ", wanted an integer or a tuple of integers");
@@ -74,10 +75,14 @@ auto without_gil(Body&& body) {
 DType natural_dtype(const py::dtype& type, const char* method) {
     const auto bytes = type.itemsize();
     switch (type.kind()) {
-        case 'b': return DType::boolean;
-        case 'f': return bytes <= 4 ? DType::float32 : DType::float64;
-        case 'i': return bytes <= 4 ? DType::int32 : DType::int64;
-        case 'u': return bytes == 1 ? DType::uint8 : bytes == 2 ? DType::int32 : DType::int64;
+        case 'b':
+            return DType::boolean;
+        case 'f':
+            return bytes <= 4 ? DType::float32 : DType::float64;
+        case 'i':
+            return bytes <= 4 ? DType::int32 : DType::int64;
+        case 'u':
+            return bytes == 1 ? DType::uint8 : bytes == 2 ? DType::int32 : DType::int64;
         default:
             throw py::type_error(std::string(method) + ": got an array of dtype " + text_of(type) +
                                  ", wanted bool, integers or real floats");
@@ -130,7 +135,8 @@ Tensor from_array(const py::object& object, const py::object& dtype, bool copy) 
 py::object to_array(const py::object& self, const py::object& dtype, const py::object& copy) {
     const py::array view = numpy_view(self);
     const bool must_copy = !copy.is_none() && copy.cast<bool>();
-    if (dtype.is_none() || view.dtype().equal(dtype)) return must_copy ? view.attr("copy")() : py::object(view);
+    if (dtype.is_none() || view.dtype().equal(dtype))
+        return must_copy ? view.attr("copy")() : py::object(view);
     if (!copy.is_none() && !must_copy)
         throw py::value_error("__array__: the tensor is of dtype " + text_of(view.dtype()) + ", and " +
                               text_of(dtype) + " needs a copy, which copy=False forbids");
@@ -151,7 +157,8 @@ py::buffer_info to_buffer(Tensor& tensor) {
 
 py::object item(const Tensor& tensor) {
     if (tensor.size() != 1)
-        throw py::value_error("item: the tensor has shape " + to_string(tensor.shape()) + ", wanted one element");
+        throw py::value_error("item: the tensor has shape " + to_string(tensor.shape()) +
+                              ", wanted one element");
     return dispatch(tensor.dtype(), [&](auto value) -> py::object {
         using T = decltype(value);
         if constexpr (std::is_same_v<T, bool>)
@@ -242,7 +249,8 @@ int64_t whole_number(const Tensor& tensor, const py::object& value) {
     return dispatch(tensor.dtype(), [&](auto element) -> int64_t {
         using T = decltype(element);
         if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-            if (whole < py::int_(std::numeric_limits<T>::min()) || whole > py::int_(std::numeric_limits<T>::max()))
+            if (whole < py::int_(std::numeric_limits<T>::min()) ||
+                whole > py::int_(std::numeric_limits<T>::max()))
                 fail("a value in its range");
         return whole.cast<int64_t>();
     });
@@ -288,7 +296,8 @@ void copy_from(Tensor& tensor, const py::object& source) {
     if (shape != tensor.shape())
         throw std::invalid_argument("copy_from: got shape " + to_string(shape) + ", wanted " +
                                     to_string(tensor.shape()));
-    py::module_::import("numpy").attr("copyto")(numpy_view(py::cast(tensor)), array, py::arg("casting") = "unsafe");
+    py::module_::import("numpy").attr("copyto")(numpy_view(py::cast(tensor)), array,
+                                                py::arg("casting") = "unsafe");
 }
 
 Tensor transpose(const Tensor& tensor, const py::args& arguments) {
@@ -302,38 +311,50 @@ Tensor transpose(const Tensor& tensor, const py::args& arguments) {
 }
 
 void bind_properties(py::class_<Tensor>& tensor) {
-    tensor.def_property_readonly("dtype", [](const Tensor& t) { return name_of(t.dtype()); }, "Its name, as text.")
+    tensor
+        .def_property_readonly(
+            "dtype", [](const Tensor& t) { return name_of(t.dtype()); }, "Its name, as text.")
         .def_property_readonly("shape", [](const Tensor& t) { return py::tuple(py::cast(t.shape())); })
-        .def_property_readonly("strides", [](const Tensor& t) { return py::tuple(py::cast(t.strides())); },
-                               "In elements, not bytes.")
+        .def_property_readonly(
+            "strides", [](const Tensor& t) { return py::tuple(py::cast(t.strides())); },
+            "In elements, not bytes.")
         .def_property_readonly("ndim", &Tensor::rank)
         .def_property_readonly("size", &Tensor::size, "Number of elements.")
         .def_property_readonly("nbytes", &Tensor::bytes, "Bytes of the elements.")
-        .def_property_readonly("memory", [](const Tensor& t) { return name_of(t.memory()); }, "'host'.")
-        .def_property_readonly("data_pointer", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); },
-                               "Address of element [0, ..., 0].")
+        .def_property_readonly(
+            "memory", [](const Tensor& t) { return name_of(t.memory()); }, "'host'.")
+        .def_property_readonly(
+            "data_pointer", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data()); },
+            "Address of element [0, ..., 0].")
         .def_property_readonly("is_contiguous", &Tensor::is_contiguous, "Whether row-major without gaps.");
 }
 
 void bind_views(py::class_<Tensor>& tensor) {
     tensor
-        .def("reshape", [](const Tensor& t, const py::args& shape) {
-            Shape extents = shape_from_python(unpacked(shape));
-            return without_gil([&] { return t.reshape(std::move(extents)); });
-        }, "reshape(2, 3) or reshape((2, 3)); one extent may be -1. A view if the strides allow one, else a copy.")
-        .def("transpose", &transpose, "A view with the axes in the given order, or reversed if none is given.")
+        .def(
+            "reshape",
+            [](const Tensor& t, const py::args& shape) {
+                Shape extents = shape_from_python(unpacked(shape));
+                return without_gil([&] { return t.reshape(std::move(extents)); });
+            },
+            "reshape(2, 3) or reshape((2, 3)); one extent may be -1. A view if the strides allow one, else a "
+            "copy.")
+        .def("transpose", &transpose,
+             "A view with the axes in the given order, or reversed if none is given.")
         .def("squeeze", &Tensor::squeeze, py::arg("axis") = py::none(),
              "A view without this axis of extent 1, or without all of them.")
         .def("expand_dims", &Tensor::expand_dims, py::arg("axis"), "A view with an axis of extent 1 more.")
         .def("__getitem__", &view_at, py::arg("key"),
              "A view: integers, slices (negative steps too), ... and None, as in NumPy.")
         .def("__setitem__", &set_at, py::arg("key"), py::arg("value"))
-        .def("__len__", [](const Tensor& t) {
-            if (t.rank() == 0) throw py::type_error("len() of a tensor of rank 0");
-            return t.shape()[0];
-        })
+        .def("__len__",
+             [](const Tensor& t) {
+                 if (t.rank() == 0) throw py::type_error("len() of a tensor of rank 0");
+                 return t.shape()[0];
+             })
         .def("__iter__", [](const py::object& self) {
-            if (self.cast<const Tensor&>().rank() == 0) throw py::type_error("iteration over a tensor of rank 0");
+            if (self.cast<const Tensor&>().rank() == 0)
+                throw py::type_error("iteration over a tensor of rank 0");
             return py::reinterpret_steal<py::object>(PySeqIter_New(self.ptr()));
         });
 }
@@ -342,31 +363,39 @@ void bind_copies(py::class_<Tensor>& tensor) {
     const auto unlocked = py::call_guard<py::gil_scoped_release>();
     tensor.def("copy", &Tensor::copy, unlocked, "A contiguous tensor of its own memory.")
         .def("contiguous", &Tensor::contiguous, unlocked, "Itself if contiguous, else a copy.")
-        .def("astype", [](const Tensor& t, const py::object& dtype) {
-            const DType wanted = dtype_from_python(dtype);
-            return without_gil([&] { return t.astype(wanted); });
-        }, py::arg("dtype"), "A copy of another dtype; floats are cut toward zero, and what an integer type "
-           "cannot hold becomes its lowest value.")
+        .def(
+            "astype",
+            [](const Tensor& t, const py::object& dtype) {
+                const DType wanted = dtype_from_python(dtype);
+                return without_gil([&] { return t.astype(wanted); });
+            },
+            py::arg("dtype"),
+            "A copy of another dtype; floats are cut toward zero, and what an integer type "
+            "cannot hold becomes its lowest value.")
         .def("fill", &fill, py::arg("value"),
              "Set every element to a number, or call a filler on the tensor (magmadnn_py.runtime.tensor).")
         .def("copy_from", &copy_from, py::arg("source"),
              "Copy the values of a tensor or array of the same shape, converting the dtype.")
         .def("__copy__", [](const Tensor& t) { return t; })
-        .def("__deepcopy__", [](const Tensor& t, const py::dict&) { return t.copy(); }, py::arg("memo"))
+        .def(
+            "__deepcopy__", [](const Tensor& t, const py::dict&) { return t.copy(); }, py::arg("memo"))
         .def(py::pickle([](const py::object& self) { return py::make_tuple(numpy_view(self)); },
                         [](const py::tuple& state) { return from_array(state[0], py::none(), false); }));
 }
 
 void bind_exchange(py::class_<Tensor>& tensor) {
     tensor.def_buffer(&to_buffer)
-        .def_static("from_array", &from_array, py::arg("array"), py::arg("dtype") = py::none(),
-                    py::arg("copy") = false,
-                    "A tensor of anything NumPy takes for an array of bool, integers or real floats.\n\n"
-                    "The memory is shared if the array is C-contiguous, writable, aligned, native-endian and of "
-                    "the wanted dtype, and copied otherwise or with copy=True. Without a dtype, float16 becomes "
-                    "float32, int8, int16 and uint16 become int32, uint32 and uint64 become int64 (OverflowError "
-                    "out of its range). TypeError for objects, text, complex and dates.")
-        .def("numpy", [](const py::object& self) { return numpy_view(self); }, "A writable array on this memory.")
+        .def_static(
+            "from_array", &from_array, py::arg("array"), py::arg("dtype") = py::none(),
+            py::arg("copy") = false,
+            "A tensor of anything NumPy takes for an array of bool, integers or real floats.\n\n"
+            "The memory is shared if the array is C-contiguous, writable, aligned, native-endian and of "
+            "the wanted dtype, and copied otherwise or with copy=True. Without a dtype, float16 becomes "
+            "float32, int8, int16 and uint16 become int32, uint32 and uint64 become int64 (OverflowError "
+            "out of its range). TypeError for objects, text, complex and dates.")
+        .def(
+            "numpy", [](const py::object& self) { return numpy_view(self); },
+            "A writable array on this memory.")
         .def("__array__", &to_array, py::arg("dtype") = py::none(), py::arg("copy") = py::none())
         .def("tolist", [](const py::object& self) { return numpy_view(self).attr("tolist")(); })
         .def("item", &item, "The only element, as a Python number.")
@@ -379,11 +408,12 @@ void bind_exchange(py::class_<Tensor>& tensor) {
 }  // namespace
 
 void bind_tensor(py::module_& module) {
-    py::class_<Tensor> tensor(module, "Tensor", py::buffer_protocol(),
-                              "A strided view of memory: dtype float32, float64, int32, int64, uint8 or bool. "
-                              "Indexing, reshape, transpose and squeeze share the memory; copy() does not.");
-    tensor.def(py::init(&create), py::arg("shape"), py::arg("dtype") = "float32", py::arg("fill") = py::none(),
-               py::arg("memory") = "host",
+    py::class_<Tensor> tensor(
+        module, "Tensor", py::buffer_protocol(),
+        "A strided view of memory: dtype float32, float64, int32, int64, uint8 or bool. "
+        "Indexing, reshape, transpose and squeeze share the memory; copy() does not.");
+    tensor.def(py::init(&create), py::arg("shape"), py::arg("dtype") = "float32",
+               py::arg("fill") = py::none(), py::arg("memory") = "host",
                "A new contiguous tensor; its elements are undefined unless fill is a number or a filler.");
     bind_properties(tensor);
     bind_views(tensor);
@@ -391,7 +421,8 @@ void bind_tensor(py::module_& module) {
     bind_exchange(tensor);
     bind_dlpack(tensor);
     bind_threads(module);
-    module.def("allocation_count", &Storage::allocation_count, "Blocks of memory this process allocated so far.");
+    module.def("allocation_count", &Storage::allocation_count,
+               "Blocks of memory this process allocated so far.");
 }
 
 }  // namespace magmadnn

@@ -1,5 +1,6 @@
-// The structures of the public DLPack exchange protocol, version 1.x, and of its predecessor without a version
-// (https://dmlc.github.io/dlpack/latest/c_api.html). Layouts are fixed by the protocol; names follow our style.
+// The structures of the public DLPack exchange protocol, version 1.x, and of its predecessor without a
+// version (https://dmlc.github.io/dlpack/latest/c_api.html). Layouts are fixed by the protocol; names follow
+// our style.
 #pragma once
 #include <cstdint>
 

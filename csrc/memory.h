@@ -29,8 +29,9 @@ class Storage {
     Storage(void* data, size_t bytes, MemoryKind memory, std::shared_ptr<void> owner)
         : data_(data), bytes_(bytes), memory_(memory), owner_(std::move(owner)) {}
 
-    /// Uninitialised memory. Zero bytes are legal and give a valid pointer. Throws std::runtime_error for memory
-    /// that this build has no backend for, a std::bad_alloc that names the size where there is not enough.
+    /// Uninitialised memory. Zero bytes are legal and give a valid pointer. Throws std::runtime_error for
+    /// memory that this build has no backend for, a std::bad_alloc that names the size where there is not
+    /// enough.
     static std::shared_ptr<Storage> allocate(size_t bytes, MemoryKind memory = MemoryKind::host);
 
     /// Number of allocate() calls of this process so far.

@@ -146,13 +146,17 @@ void Program::run() {
 }
 
 void Program::run_batches(const std::vector<Feed>& feeds, const std::vector<Drain>& drains,
-                          const Batches& batches) {
+                          const Batches& batches, std::vector<double>* seconds) {
     prepare();
     check(feeds, drains, batches);
+    if (seconds) seconds->resize(steps_.size());
     for (int64_t step = 0; step < batches.steps; step++) {
         for (const Feed& feed : feeds)
             gather(feed, static_cast<char*>(resolve(feed.destination)), batches, step, default_pool());
-        for (size_t i = 0; i < steps_.size(); i++) run_step(i);
+        if (seconds)
+            run_timed(*seconds);
+        else
+            for (size_t i = 0; i < steps_.size(); i++) run_step(i);
         for (const Drain& drain : drains) {
             const size_t bytes = row_elements(drain.destination) * size_of(drain.destination.dtype());
             char* to = static_cast<char*>(drain.destination.data());
@@ -162,15 +166,13 @@ void Program::run_batches(const std::vector<Feed>& feeds, const std::vector<Drai
     }
 }
 
-std::vector<double> Program::profile() {
-    prepare();
-    std::vector<double> seconds;
+void Program::run_timed(std::vector<double>& seconds) {
+    using Clock = std::chrono::steady_clock;
     for (size_t i = 0; i < steps_.size(); i++) {
-        const auto start = std::chrono::steady_clock::now();
+        const auto start = Clock::now();
         run_step(i);
-        seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        seconds[i] += std::chrono::duration<double>(Clock::now() - start).count();
     }
-    return seconds;
 }
 
 }  // namespace magmadnn

@@ -59,10 +59,9 @@ class Program {
 
     /// Runs all steps once.
     void run();
-    /// Runs once per batch: feeds, steps, drains.
-    void run_batches(const std::vector<Feed>& feeds, const std::vector<Drain>& drains, const Batches& batches);
-    /// Runs once and returns the seconds each step took.
-    std::vector<double> profile();
+    /// Runs once per batch: feeds, steps, drains. If `seconds` is given, what each step took is added to it.
+    void run_batches(const std::vector<Feed>& feeds, const std::vector<Drain>& drains, const Batches& batches,
+                     std::vector<double>* seconds = nullptr);
 
     int threads() const { return threads_; }
     size_t workspace_bytes() const { return workspace_bytes_; }
@@ -81,6 +80,7 @@ class Program {
     void* resolve(const Location& location) const;
     void prepare();
     void run_step(size_t index);
+    void run_timed(std::vector<double>& seconds);
 
     int threads_;
     std::vector<std::unique_ptr<Tensor>> slots_;

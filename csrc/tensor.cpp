@@ -28,7 +28,8 @@ Reach reach_of(const Shape& shape, const Shape& strides) {
     return reach;
 }
 
-/// C conversion, except that a float that an integer type cannot hold gives its lowest value (in C: undefined).
+/// C conversion, except that a float that an integer type cannot hold gives its lowest value (in C:
+/// undefined).
 template <class Target, class Source>
 Target convert(Source value) {
     if constexpr (std::is_same_v<Target, bool>) {
@@ -52,15 +53,16 @@ T load(const T* p) {
         return *p;
 }
 
-/// Calls row(offset in a, offset in b, count, stride in a, stride in b) for every innermost row of two layouts
-/// of one non-empty shape. Axes that lie behind each other in both layouts are walked as one.
+/// Calls row(offset in a, offset in b, count, stride in a, stride in b) for every innermost row of two
+/// layouts of one non-empty shape. Axes that lie behind each other in both layouts are walked as one.
 template <class Row>
 void for_each_row(const Shape& shape, const Shape& a, const Shape& b, Row&& row) {
     Shape extents, a_strides, b_strides;
     for (size_t axis = 0; axis < shape.size(); axis++) {
         const int64_t extent = shape[axis];
         if (extent == 1) continue;
-        if (!extents.empty() && a_strides.back() == a[axis] * extent && b_strides.back() == b[axis] * extent) {
+        if (!extents.empty() && a_strides.back() == a[axis] * extent &&
+            b_strides.back() == b[axis] * extent) {
             extents.back() *= extent;
             a_strides.back() = a[axis];
             b_strides.back() = b[axis];
@@ -204,15 +206,15 @@ Tensor::Tensor(DType dtype, Shape shape, Shape strides, int64_t offset, std::sha
       offset_(offset),
       storage_(std::move(storage)) {
     if (strides_.size() != shape_.size())
-        throw std::invalid_argument("strides: got " + to_string(strides_) + ", wanted one for each extent of " +
-                                    to_string(shape_));
+        throw std::invalid_argument("strides: got " + to_string(strides_) +
+                                    ", wanted one for each extent of " + to_string(shape_));
     const Reach reach = reach_of(shape_, strides_);
     const auto capacity = static_cast<int64_t>(storage_->bytes() / size_of(dtype_));
     const int64_t last = checked_bytes(shape_, dtype_) == 0 ? -1 : reach.high;
     if (offset_ < 0 || offset_ > capacity || reach.low < -offset_ || last >= capacity - offset_)
-        throw std::out_of_range("tensor: shape " + to_string(shape_) + " with strides " + to_string(strides_) +
-                                " at offset " + std::to_string(offset_) + " reaches outside of a storage of " +
-                                std::to_string(capacity) + " elements");
+        throw std::out_of_range("tensor: shape " + to_string(shape_) + " with strides " +
+                                to_string(strides_) + " at offset " + std::to_string(offset_) +
+                                " reaches outside of a storage of " + std::to_string(capacity) + " elements");
 }
 
 Tensor Tensor::wrap(void* data, DType dtype, Shape shape, Shape strides, std::shared_ptr<void> owner) {
@@ -268,8 +270,9 @@ Tensor Tensor::slice(int axis, int64_t start, int64_t step, int64_t count) const
     // |step| > extent is legal with one element, and would overflow the stride.
     const int64_t last = count == 1 ? start : start + (count - 1) * step;
     if (count < 0 || start < 0 || start >= extent || last < 0 || last >= extent)
-        throw std::out_of_range("slice: " + std::to_string(count) + " elements from " + std::to_string(start) +
-                                " leave axis " + std::to_string(axis) + " of " + to_string(shape_));
+        throw std::out_of_range("slice: " + std::to_string(count) + " elements from " +
+                                std::to_string(start) + " leave axis " + std::to_string(axis) + " of " +
+                                to_string(shape_));
     view.offset_ += start * strides_[axis];
     if (count > 1) view.strides_[axis] *= step;
     return view;
@@ -278,7 +281,8 @@ Tensor Tensor::slice(int axis, int64_t start, int64_t step, int64_t count) const
 Tensor Tensor::transpose(const std::vector<int>& axes) const {
     const auto fail = [&] {
         throw std::invalid_argument("transpose: axes are " + to_string(Shape(axes.begin(), axes.end())) +
-                                    ", wanted each axis of a tensor of rank " + std::to_string(rank()) + " once");
+                                    ", wanted each axis of a tensor of rank " + std::to_string(rank()) +
+                                    " once");
     };
     if (axes.size() != shape_.size()) fail();
     Tensor view = *this;
@@ -329,8 +333,8 @@ Tensor Tensor::reshape(Shape shape) const {
     return view;
 }
 
-// Both shapes are cut into the smallest groups of axes of equal size; a group needs no copy if the old axes in it
-// lie behind each other in memory.
+// Both shapes are cut into the smallest groups of axes of equal size; a group needs no copy if the old axes
+// in it lie behind each other in memory.
 std::optional<Shape> Tensor::strides_for(const Shape& shape) const {
     if (is_contiguous()) return row_major_strides(shape);
     Shape old_shape, old_strides;

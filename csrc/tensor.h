@@ -1,5 +1,5 @@
-// Tensor: a strided view of a storage. Copying the C++ object gives another view of the same memory; copy() gives
-// new memory. Arithmetic is not done here but by programs.
+// Tensor: a strided view of a storage. Copying the C++ object gives another view of the same memory; copy()
+// gives new memory. Arithmetic is not done here but by programs.
 #pragma once
 #include <memory>
 #include <optional>
@@ -21,8 +21,8 @@ class Tensor {
     /// New, uninitialised, contiguous row-major memory.
     explicit Tensor(const TensorType& type, MemoryKind memory = MemoryKind::host);
 
-    /// A view of `storage`; strides and offset count elements. Throws std::out_of_range where an element would
-    /// lie outside of the storage.
+    /// A view of `storage`; strides and offset count elements. Throws std::out_of_range where an element
+    /// would lie outside of the storage.
     Tensor(DType dtype, Shape shape, Shape strides, int64_t offset, std::shared_ptr<Storage> storage);
 
     /// A view of foreign host memory whose element [0, ..., 0] is at `data`; `owner` is kept while any view
@@ -65,7 +65,8 @@ class Tensor {
     void fill(double value);
     void fill(int64_t value);
 
-    /// Copies values, converting the dtype (see convert in tensor.cpp). Shapes must be equal; the two may overlap.
+    /// Copies values, converting the dtype (see convert in tensor.cpp). Shapes must be equal; the two may
+    /// overlap.
     void copy_from(const Tensor& source);
 
   private:

@@ -38,8 +38,8 @@ int cores_of_affinity_mask() {
     return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
-/// The quota that one control group sets, in cores. Version 2 writes "max" and version 1 -1 for none; a file that
-/// is missing or unreadable sets none.
+/// The quota that one control group sets, in cores. Version 2 writes "max" and version 1 -1 for none; a file
+/// that is missing or unreadable sets none.
 double quota_of_group(const fs::path& group) {
     double quota = 0, period = 0;
     if (std::ifstream file(group / "cpu.max"); file >> quota >> period) {
@@ -95,8 +95,8 @@ int default_threads() {
     int threads = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
     if (error != std::errc() || end != value.data() + value.size() || threads < 1 || threads > max_threads)
-        throw std::invalid_argument("MAGMADNN_THREADS: got '" + value + "', wanted a whole number from 1 to " +
-                                    std::to_string(max_threads));
+        throw std::invalid_argument("MAGMADNN_THREADS: got '" + value +
+                                    "', wanted a whole number from 1 to " + std::to_string(max_threads));
     return threads;
 }
 

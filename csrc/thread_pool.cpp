@@ -92,8 +92,9 @@ void check_threads(int threads) {
 }  // namespace
 
 // The workers and the run they share. A run is published by storing its count in `unclaimed`. Whoever takes a
-// positive number from there owns one index, and the run cannot end, nor the next one begin, before that index is
-// counted off `unfinished`: so a worker that comes late can only fail to claim, or claim from the present run.
+// positive number from there owns one index, and the run cannot end, nor the next one begin, before that
+// index is counted off `unfinished`: so a worker that comes late can only fail to claim, or claim from the
+// present run.
 struct WorkerPool::Team {
     explicit Team(const WorkerPool* pool) : pool(pool) {}
     ~Team() { stop(); }
@@ -118,7 +119,8 @@ struct WorkerPool::Team {
         // Where threads share a core, waiting hot takes time from the one that works.
         patience = std::chrono::microseconds(threads > available_cores() ? 2 : 50);
         try {
-            for (int worker = 1; worker < threads; worker++) workers.emplace_back([this, worker] { serve(worker); });
+            for (int worker = 1; worker < threads; worker++)
+                workers.emplace_back([this, worker] { serve(worker); });
         } catch (...) {
             stop();
             throw;
@@ -143,7 +145,8 @@ struct WorkerPool::Team {
         take_part(0);
         const auto finished = [this] { return unfinished.load(std::memory_order_acquire) == 0; };
         if (!spin(patience, finished))
-            for (int64_t left; (left = unfinished.load(std::memory_order_acquire)) != 0;) unfinished.wait(left);
+            for (int64_t left; (left = unfinished.load(std::memory_order_acquire)) != 0;)
+                unfinished.wait(left);
         return failure.take();
     }
 
@@ -192,8 +195,8 @@ struct WorkerPool::Team {
     }
 };
 
-// In the child of a fork the workers do not exist and the locks may be held by threads that do not exist either,
-// so every pool gets a new team there and the old one is left as it is.
+// In the child of a fork the workers do not exist and the locks may be held by threads that do not exist
+// either, so every pool gets a new team there and the old one is left as it is.
 struct ForkHandlers {
     std::mutex mutex;
     std::vector<WorkerPool*> pools;

@@ -8,9 +8,9 @@ namespace magmadnn {
 
 /// size() counts the calling thread, so size() - 1 workers are started, at the first run that needs them.
 ///
-/// run() may be called by several threads: their runs follow each other. A run() inside a task is carried out by
-/// the thread of that task alone, as its worker. All tasks are run even where some throw; the exception of the
-/// lowest index is rethrown. In the child of a fork() the workers are started anew.
+/// run() may be called by several threads: their runs follow each other. A run() inside a task is carried out
+/// by the thread of that task alone, as its worker. All tasks are run even where some throw; the exception of
+/// the lowest index is rethrown. In the child of a fork() the workers are started anew.
 class WorkerPool final : public ThreadPool {
   public:
     /// Throws std::invalid_argument unless 1 <= threads <= max_threads.

@@ -32,7 +32,6 @@ class WeightGradient : public Kernel {
         bool accumulate;
         T* sums;
     };
-    void choose_parts();
     void choose_chunks();
     void run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch, T* sums) const;
     void run_block(const T* x, const T* dy, const Block& block, const Share& share, T* scratch) const;
@@ -44,12 +43,13 @@ class WeightGradient : public Kernel {
     Phase phase_;
     bool serial_;
     int64_t threads_;
+    Panels<T> panels_;
+    // Threads share out either the (group, panel) units, where the sums are large, or the blocks: then each part
+    // has sums of its own, which are added up at the end in a fixed order.
+    bool share_columns_;
+    int64_t image_parts_ = 1, column_parts_ = 1;
     BlockedSource source_;
     PixelStrides dy_;
-    Panels<T> panels_;
-    // Either the blocks are shared out, each part with sums of its own that are added up at the end in a fixed
-    // order, or the (group, panel) units are; the first where the sums are small.
-    int64_t image_parts_ = 1, column_parts_ = 1;
     int64_t sums_elements_;
     Scratch worker_;
     std::vector<int32_t> x_rows_, x_columns_, sum_rows_;
@@ -69,16 +69,22 @@ WeightGradient<T>::WeightGradient(const Signature& s)
       phase_(combinations(axes_)[0]),
       serial_(shape_.work() <= serial_work),
       threads_(s.threads),
-      source_(axes_, shape_.images, shape_.channels, sizeof(T),
-              {weight_gradient_depth, level_2_bytes, serial_ ? 1 : 4 * threads_}),
-      dy_(shape_.output, shape_.filters),
       panels_(shape_.group_filters()),
+      share_columns_(!serial_ && shape_.groups * panels_.count() >= 2 * threads_ &&
+                     s.outputs[0].bytes() > level_2_bytes),
+      source_(axes_, shape_.images, shape_.channels, sizeof(T),
+              {getenv("DEPTH")?atoi(getenv("DEPTH")):weight_gradient_depth, share_columns_ ? 4 * level_2_bytes : level_2_bytes,
+               serial_ || share_columns_ ? 1 : 4 * threads_}),
+      dy_(shape_.output, shape_.filters),
       x_rows_(source_.taps(phase_, shape_.group_channels())),
       x_columns_(source_.positions(phase_)) {
     for (size_t i = 0; i < x_rows_.size(); i++)
         sum_rows_.push_back(static_cast<int32_t>(static_cast<int64_t>(i) * shape_.filters));
     sums_elements_ = round_up(s.outputs[0].size(), 16);
-    choose_parts();
+    if (share_columns_)
+        column_parts_ = std::min(4 * threads_, shape_.groups * panels_.count());
+    else if (!serial_)
+        image_parts_ = std::clamp<int64_t>(source_.blocks(), 1, threads_);
     choose_chunks();
     const int64_t depth = static_cast<int64_t>(x_columns_.size());
     const int64_t panels = std::min(panels_.lanes_in_row(), panel_group * panel_lanes<T>);
@@ -90,29 +96,18 @@ template <class T>
 void WeightGradient<T>::choose_chunks() {
     const int64_t channels = shape_.group_channels();
     const int64_t distance = shape_.channels * shape_.stride[2] * static_cast<int64_t>(sizeof(T));
-    pack_x_ = distance >= 256 && channels >= 16 && panels_.count() >= 1;
+    pack_x_ = distance >= 256 && channels >= 16 && panels_.count() >= 1000;
+    if (getenv("PX")) pack_x_ = atoi(getenv("PX"));
     if (!pack_x_) {
         chunks_ = {{0, shape_.taps() * channels}};
         return;
     }
-    const Cut cut = Cut::by_length(channels, weight_gradient_chunk);
     for (int64_t tap = 0; tap < shape_.taps(); tap++)
-        for (int64_t part = 0; part < cut.parts; part++)
-            chunks_.push_back({tap * channels + cut.begin(part), cut.begin(part + 1) - cut.begin(part)});
+        for (int64_t c = 0; c < channels; c += weight_gradient_chunk)
+            chunks_.push_back({tap * channels + c, std::min(weight_gradient_chunk, channels - c)});
     for (int32_t i = 0; i < weight_gradient_chunk; i++) chunk_rows_.push_back(i);
     for (size_t k = 0; k < x_columns_.size(); k++)
         chunk_columns_.push_back(static_cast<int32_t>(static_cast<int64_t>(k) * weight_gradient_chunk));
-}
-
-template <class T>
-void WeightGradient<T>::choose_parts() {
-    if (serial_) return;
-    const int64_t units = shape_.groups * panels_.count();
-    const bool small_sums = sums_elements_ * static_cast<int64_t>(sizeof(T)) <= level_2_bytes;
-    if (source_.blocks() >= threads_ && (small_sums || units < 2 * threads_))
-        image_parts_ = threads_;
-    else
-        column_parts_ = std::clamp<int64_t>(2 * threads_, 1, std::max<int64_t>(units, 1));
 }
 
 template <class T>

@@ -379,7 +379,7 @@ class Gather final : public Kernel {
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
         const Indices indices("gather", arguments.inputs[1], index_dtype_, view_.axis, view_.extent);
-        if (view_.inner > 1) return rows(arguments, indices, view_.inner * bytes_, pool);
+        if (view_.inner != 1) return rows(arguments, indices, view_.inner * bytes_, pool);
         dispatch_size(bytes_, [&](auto element) { single(element, arguments, indices, pool); });
     }
 

@@ -52,9 +52,11 @@ struct Geometry {
     }
 };
 
-/// A vector of positions inside windows, one per lane of T.
+/// Positions inside windows, one per lane of T.
 template <class T>
-using Positions = Vector<std::conditional_t<sizeof(T) == 8, int64_t, int32_t>>;
+using Position = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+template <class T>
+using Positions = Vector<Position<T>>;
 
 template <class T, class P>
 struct StoredPositions {
@@ -164,9 +166,9 @@ class MaxPool final : public Kernel {
 
     void vector_of_channels(const Window& window, int64_t c, T* y, P* positions) const {
         Vector<T> best = Vector<T>{} - std::numeric_limits<T>::infinity();
-        Positions<T> at = Positions<T>{} + first_position(window);
+        Positions<T> at = broadcast(static_cast<Position<T>>(first_position(window)));
         each_cell(window, [&](const T* x, int64_t position) {
-            keep_better<Vector<T>, Positions<T>>(load(x + c), Positions<T>{} + position, best, at);
+            keep_better<Vector<T>, Positions<T>>(load(x + c), broadcast(static_cast<Position<T>>(position)), best, at);
         });
         store(y + c, best);
         store_positions<T, P>(positions + c, at);
@@ -294,7 +296,7 @@ class MaxPoolGradient final : public Kernel {
     struct Values {
         Vector<T> dy;
         Positions<T> chosen;
-        Vector<T> at(int64_t position) const { return chosen == position ? dy : Vector<T>{}; }
+        Vector<T> at(int64_t position) const { return chosen == static_cast<Position<T>>(position) ? dy : Vector<T>{}; }
     };
     struct Value {
         T dy;

@@ -74,6 +74,10 @@ class Op:
         """The ways this op may be split over ranks; by default none."""
         return ()
 
+    def resized(self, outputs: Sequence[TensorType]) -> Op:
+        """The op for a part of the work whose outputs have these types; ops that name extents override it."""
+        return self
+
     def reference(self, xp, *arrays):
         """The op in plain array calls of `xp` (NumPy or CuPy): the executable specification."""
         raise NotImplementedError(self.name)

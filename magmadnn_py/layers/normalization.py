@@ -159,7 +159,7 @@ class LayerNormalization(ScaleAndOffset):
         )  # fmt: skip
         if not is_integer(axis) and not (isinstance(axis, list | tuple) and all(map(is_integer, axis))):
             self._fail("axis", repr(axis), "an integer or several")
-        self.axis = axis
+        self.axis = [axis] if is_integer(axis) else list(axis)
 
     def build(self, input_shape):
         axes = normalize_axes(self.axis, len(input_shape), f"layer '{self.name}'")
@@ -229,7 +229,7 @@ class RMSNormalization(Layer):
 
     def __init__(self, axis=-1, epsilon=1e-6, **kwargs):
         super().__init__(**kwargs)
-        self.axis = axis
+        self.axis = [axis] if is_integer(axis) else list(axis)
         self.epsilon = epsilon
 
     def build(self, input_shape):

@@ -179,7 +179,7 @@ class Resizing(ImageLayer):
             max(width * self.height // self.width - height, 0),
             max(height * self.width // self.height - width, 0),
         )
-        pairs = [(extra // 2, extra - extra // 2) for extra in missing]
+        pairs = [(extra // 2, extra // 2) for extra in missing]
         return ops.pad(x, ((0, 0), *pairs, (0, 0)), constant_values=self.fill_value)
 
 

@@ -153,12 +153,12 @@ class Cropping(Layer):
     """
 
     rank: ClassVar[int]
+    data_format = "channels_last"
 
-    def __init__(self, cropping, data_format=None, **kwargs):
+    def __init__(self, cropping, **kwargs):
         super().__init__(**kwargs)
         pairs = _pairs(self, "cropping", cropping, self.rank)
         self.cropping = pairs[0] if self.rank == 1 else pairs
-        self.data_format = checked_data_format(self, data_format)
 
     def _pairs(self):
         return (self.cropping,) if self.rank == 1 else self.cropping
@@ -181,7 +181,7 @@ class Cropping1D(Cropping):
     rank = 1
 
     def __init__(self, cropping=(1, 1), **kwargs):
-        super().__init__(cropping, "channels_last", **kwargs)
+        super().__init__(cropping, **kwargs)
 
 
 class Cropping2D(Cropping):
@@ -189,7 +189,8 @@ class Cropping2D(Cropping):
     rank = 2
 
     def __init__(self, cropping=((0, 0), (0, 0)), data_format=None, **kwargs):
-        super().__init__(cropping, data_format, **kwargs)
+        super().__init__(cropping, **kwargs)
+        self.data_format = checked_data_format(self, data_format)
 
 
 class Cropping3D(Cropping):
@@ -197,7 +198,8 @@ class Cropping3D(Cropping):
     rank = 3
 
     def __init__(self, cropping=((1, 1), (1, 1), (1, 1)), data_format=None, **kwargs):
-        super().__init__(cropping, data_format, **kwargs)
+        super().__init__(cropping, **kwargs)
+        self.data_format = checked_data_format(self, data_format)
 
 
 class UpSampling(Layer):

@@ -21,15 +21,16 @@ def dice(y_true, y_pred, axis=None):
 
 @function
 def tversky(y_true, y_pred, alpha=0.5, beta=0.5, axis=None):
-    """1 - |both| / (|both| + alpha * |false positives| + beta * |false negatives|), summed over `axis`.
+    """1 - |both| / (|both| + alpha * |missed| + beta * |false alarms|), summed over `axis` (all of them by default).
 
-    Source: Salehi, Erdogmus and Gholipour, 2017. alpha = beta = 0.5 is `dice`.
+    Salehi, Erdogmus and Gholipour, 2017, with the factors the way round that Keras computes: `alpha` is that of
+    y_true * (1 - y_pred). alpha = beta = 0.5 is `dice`.
     """
     y_true, y_pred = matched(y_true, y_pred, "tversky")
     both = ops.sum(y_true * y_pred, axis=axis)
-    false_positives = ops.sum((1.0 - y_true) * y_pred, axis=axis)
-    false_negatives = ops.sum(y_true * (1.0 - y_pred), axis=axis)
-    return 1.0 - both / (both + alpha * false_positives + beta * false_negatives + epsilon())
+    missed = ops.sum(y_true * (1.0 - y_pred), axis=axis)
+    false_alarms = ops.sum((1.0 - y_true) * y_pred, axis=axis)
+    return 1.0 - both / (both + alpha * missed + beta * false_alarms + epsilon())
 
 
 class Dice(FunctionLoss):
@@ -40,7 +41,7 @@ class Dice(FunctionLoss):
 
 
 class Tversky(FunctionLoss):
-    """1 - |both| / (|both| + alpha * |false positives| + beta * |false negatives|)."""
+    """1 - |both| / (|both| + alpha * |missed| + beta * |false alarms|)."""
 
     def __init__(self, alpha=0.5, beta=0.5, reduction=_SUM, name="tversky", axis=None, dtype=None):
         super().__init__(tversky, reduction, name, dtype, alpha=alpha, beta=beta, axis=axis)

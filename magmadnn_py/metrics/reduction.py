@@ -12,28 +12,31 @@ from ..ops.function import convert, function
 from .metric import STATE_DTYPE, Metric, contents
 
 
-def per_weight(values, weight) -> tuple[Value, Value | None]:
-    """Values averaged over the axes that the weights do not have, and both multiplied; and the weights, broadcast."""
+def per_sample(values, weight, reduce) -> tuple[Value, Value]:
+    """Values times weights, reduced to one per sample (of the first axis), and the sum of the samples' weights."""
     values = ops.cast(convert(values), STATE_DTYPE)
     if weight is None:
-        return values, None
+        values = reduce(values, axis=tuple(range(1, values.ndim))) if values.ndim > 1 else values
+        return values, convert(float(values.type.size), STATE_DTYPE)
     values, weight = same_rank(values, ops.cast(convert(weight), STATE_DTYPE))
     if 0 < weight.ndim < values.ndim:
-        values = ops.mean(values, axis=tuple(range(weight.ndim, values.ndim)))
+        values = reduce(values, axis=tuple(range(weight.ndim, values.ndim)))
     weight = ops.broadcast_to(weight, values.shape)
-    return values * weight, weight
+    weighted, rest = values * weight, tuple(range(1, values.ndim))
+    if rest:
+        weighted, weight = reduce(weighted, axis=rest), ops.mean(weight, axis=rest)
+    return weighted, ops.sum(weight)
 
 
 @function
 def _add_sum(total, values, weight):
-    return convert(total) + ops.sum(per_weight(values, weight)[0])
+    return convert(total) + ops.sum(per_sample(values, weight, ops.sum)[0])
 
 
 @function
 def _add_mean(total, count, values, weight):
-    values, weight = per_weight(values, weight)
-    more = float(values.type.size) if weight is None else ops.sum(weight)
-    return convert(total) + ops.sum(values), convert(count) + more
+    values, weight = per_sample(values, weight, ops.mean)
+    return convert(total) + ops.sum(values), convert(count) + weight
 
 
 @function
@@ -67,7 +70,7 @@ class Mean(Metric):
         self.count = self.add_variable(name="count")
 
     def update_state(self, values, sample_weight=None) -> None:
-        """Takes values of any shape; weights of a lower rank count for the mean of what they stand before."""
+        """Takes values of shape [batch, ...], averaged to one per sample, and weights of their first axes."""
         total, count = _add_mean(contents(self.total), contents(self.count), plain(values), plain(sample_weight))
         self.total.assign(total)
         self.count.assign(count)

@@ -31,7 +31,7 @@ class CompiledLoss:
     def __init__(self, loss, loss_weights, output_names: list[str]):
         self.names = output_names
         given = per_output(loss, output_names, "loss")
-        self.losses = [None if entry is None else losses_module.get(entry) for entry in given]
+        self.losses = [losses_module.as_loss(entry) for entry in given]
         weights = per_output(loss_weights, output_names, "loss_weights") if loss_weights is not None else None
         self.weights = [1.0 if w is None else float(w) for w in weights] if weights else [1.0] * len(output_names)
 

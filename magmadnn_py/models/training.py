@@ -90,7 +90,7 @@ class Trainer:
         self.optimizer = optimizers_module.get(optimizer)
         for entry in leaves(loss):
             if entry is not None:
-                losses_module.get(entry)
+                losses_module.as_loss(entry)
         self.run_eagerly = bool(run_eagerly)
         self.steps_per_execution = steps_per_execution
         self._loss_tracker = metrics_module.Mean(name="loss")

@@ -40,7 +40,8 @@ class Optimizer:
     clipped; the weights decay, are updated, enter their moving average, and are constrained.
 
     Args:
-        learning_rate: a number, a `LearningRateSchedule`, or a function without arguments.
+        learning_rate: a number, a function without arguments, or a `LearningRateSchedule`, which is given the number
+            of calls of `apply` (as in Keras, also where several of them make one update).
         weight_decay: the part of each weight, times the learning rate, that is taken away first.
         clipnorm: largest norm of the gradient of each variable.
         global_clipnorm: largest norm of all gradients together.
@@ -166,7 +167,7 @@ class Optimizer:
         """The variable to read and assign; with a schedule its value now."""
         if self._schedule is None or self.host_schedule:
             return self._rate
-        return ops.cast(self._schedule(self.iterations), "float32")
+        return ops.cast(self._schedule(self._calls), "float32")
 
     @learning_rate.setter
     def learning_rate(self, value) -> None:
@@ -189,8 +190,7 @@ class Optimizer:
     def prepare_step(self) -> None:
         """With a schedule of Python numbers, computes the learning rate of the next step; else does nothing."""
         if self.host_schedule:
-            updates = int(self._calls.numpy()) // (self.gradient_accumulation_steps or 1)
-            self._rate.assign(np.asarray(self._schedule(updates), "float32"))
+            self._rate.assign(np.asarray(self._schedule(int(self._calls.numpy())), "float32"))
 
     def scale_loss(self, loss):
         """The loss to differentiate: times `loss_scale_factor`, if there is one."""

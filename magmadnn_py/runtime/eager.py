@@ -34,6 +34,8 @@ def run_now(body: Callable, args: tuple, kwargs: dict, cache: bool = True):
     arrays: list[np.ndarray] = []
 
     def take(leaf):
+        if isinstance(leaf, np.integer | np.bool_):  # a setting: an axis, an extent
+            return leaf.item()
         if _is_array(leaf):
             arrays.append(_prepare(leaf))
             return _Slot

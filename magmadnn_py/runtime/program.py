@@ -196,11 +196,13 @@ class Program:
         steps: int,
         order: Tensor | None = None,
         destinations: Sequence[Tensor] = (),
-    ) -> None:
+        timed: bool = False,
+    ) -> list[tuple[str, float]] | None:
         """Runs `steps` batches without coming back to Python.
 
         Step s takes rows first + s*batch ... of every source (one per graph input, rows along its first axis), or the
         rows that `order` (int64) names there, and writes the outputs to the same rows of `destinations`, if given.
+        With `timed`, returns (label, seconds of all runs) for every step of the program.
 
         Raises:
             ValueError, IndexError: sources that do not fit the inputs, or rows that do not exist.
@@ -218,13 +220,8 @@ class Program:
                 _core.Drain(self._place(value), destination)
                 for value, destination in zip(self.graph.outputs, destinations, strict=False)
             ]
-            self._native.run_batches(feeds, drains, first, batch, steps, order)
-
-    def profile(self) -> list[tuple[str, float]]:
-        """(label, seconds) of every step of one run on whatever the arena holds. Variables change as in a run."""
-        with self.memory.lock:
-            self._bind()
-            return list(zip(self._native.labels, self._native.profile(), strict=True))
+            seconds = self._native.run_batches(feeds, drains, first, batch, steps, order, timed)
+        return list(zip(self._native.labels, seconds, strict=True)) if timed else None
 
 
 def _reference_step(node: Node):

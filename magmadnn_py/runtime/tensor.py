@@ -38,7 +38,14 @@ Filler = Callable[[Tensor], None]
 
 # `tensor + 1` runs at once; indexing stays the native class's own, which makes views.
 for _name, _method in vars(Operators).items():
-    if _name.startswith("__") and _name not in ("__getitem__", "__iter__", "__hash__", "__slots__", "__module__", "__doc__"):
+    if _name.startswith("__") and _name not in (
+        "__getitem__",
+        "__iter__",
+        "__hash__",
+        "__slots__",
+        "__module__",
+        "__doc__",
+    ):
         setattr(Tensor, _name, _method)
 
 

@@ -34,7 +34,7 @@ inline constexpr int64_t in_place_depth = 64;
 
 /// Pixels of a block of a weight gradient, the depth of its products: a chunk of x and a panel of dy of that
 /// depth fit the level-1 cache together.
-inline constexpr int64_t weight_gradient_depth = 160;
+inline constexpr int64_t weight_gradient_depth = 256;
 inline constexpr int64_t weight_gradient_chunk = 24;
 
 /// Panels of dy packed at a time.
