@@ -115,7 +115,7 @@ BlockedSource::BlockedSource(const Axes& axes, int64_t images, int64_t channels,
 }
 
 void BlockedSource::choose_size(const Limits& limits, int64_t element_bytes) {
-    constexpr int64_t few_rows = 48;  // below this a block no longer repays the passes over the weights
+    constexpr int64_t fewest = 48;  // below this a block no longer repays the passes over the weights
     for (int64_t target = limits.rows;; target /= 2) {
         size_ = {1, 1, 1, 1};
         counts_ = all_;
@@ -134,7 +134,7 @@ void BlockedSource::choose_size(const Limits& limits, int64_t element_bytes) {
             if (size_[axis] > 0) counts_[axis] = (all_[axis] + size_[axis] - 1) / size_[axis];
             if (size_[axis] < all_[axis]) break;
         }
-        if (blocks() >= limits.blocks || target <= few_rows) return;
+        if (blocks() >= limits.blocks || target <= fewest) return;
     }
 }
 

@@ -25,7 +25,6 @@ struct ConvolutionShape {
     int64_t input_pixels() const { return input[0] * input[1] * input[2]; }
     int64_t output_pixels() const { return output[0] * output[1] * output[2]; }
     int64_t work() const { return images * output_pixels() * taps() * group_channels() * filters; }
-    bool depthwise() const { return groups > 1 && groups == channels && filters == channels; }
 
     /// From the attributes, and the shapes of the convolution's input, weights and output.
     ConvolutionShape(const Attributes& attributes, const Shape& x, const Shape& w, const Shape& y);

@@ -35,6 +35,7 @@ class WeightGradient : public Kernel {
     void choose_chunks();
     void run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch, T* sums) const;
     void run_block(const T* x, const T* dy, const Block& block, const Share& share, T* scratch) const;
+    bool dy_in_place(const Block& block) const;
     void multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel, T* packed_x,
                          T* sums) const;
 
@@ -53,8 +54,7 @@ class WeightGradient : public Kernel {
     int64_t sums_elements_;
     Scratch worker_;
     std::vector<int32_t> x_rows_, x_columns_, sum_rows_;
-    // Where pixels of x lie far apart, they share few sets of the level-1 cache, and rows of the product are
-    // packed a chunk at a time.
+    // Where pixels of x lie far apart, rows of the product are packed, a chunk at a time.
     bool pack_x_;
     std::vector<Chunk> chunks_;
     std::vector<int32_t> chunk_rows_, chunk_columns_;
@@ -73,7 +73,7 @@ WeightGradient<T>::WeightGradient(const Signature& s)
       share_columns_(!serial_ && shape_.groups * panels_.count() >= 2 * threads_ &&
                      s.outputs[0].bytes() > level_2_bytes),
       source_(axes_, shape_.images, shape_.channels, sizeof(T),
-              {getenv("DEPTH")?atoi(getenv("DEPTH")):weight_gradient_depth, share_columns_ ? 4 * level_2_bytes : level_2_bytes,
+              {weight_gradient_depth, share_columns_ ? 4 * level_2_bytes : level_2_bytes,
                serial_ || share_columns_ ? 1 : 4 * threads_}),
       dy_(shape_.output, shape_.filters),
       x_rows_(source_.taps(phase_, shape_.group_channels())),
@@ -89,7 +89,7 @@ WeightGradient<T>::WeightGradient(const Signature& s)
     const int64_t depth = static_cast<int64_t>(x_columns_.size());
     const int64_t panels = std::min(panels_.lanes_in_row(), panel_group * panel_lanes<T>);
     worker_ = {round_up(source_.copy_elements(), 16), round_up(depth * panels, 16),
-               pack_x_ ? depth * weight_gradient_chunk : 0};
+               pack_x_ ? depth * chunk_rows : 0};
 }
 
 template <class T>
@@ -97,17 +97,16 @@ void WeightGradient<T>::choose_chunks() {
     const int64_t channels = shape_.group_channels();
     const int64_t distance = shape_.channels * shape_.stride[2] * static_cast<int64_t>(sizeof(T));
     pack_x_ = distance >= 256 && channels >= 16 && panels_.count() >= 1000;
-    if (getenv("PX")) pack_x_ = atoi(getenv("PX"));
     if (!pack_x_) {
         chunks_ = {{0, shape_.taps() * channels}};
         return;
     }
     for (int64_t tap = 0; tap < shape_.taps(); tap++)
-        for (int64_t c = 0; c < channels; c += weight_gradient_chunk)
-            chunks_.push_back({tap * channels + c, std::min(weight_gradient_chunk, channels - c)});
-    for (int32_t i = 0; i < weight_gradient_chunk; i++) chunk_rows_.push_back(i);
+        for (int64_t c = 0; c < channels; c += chunk_rows)
+            chunks_.push_back({tap * channels + c, std::min(chunk_rows, channels - c)});
+    for (int32_t i = 0; i < chunk_rows; i++) chunk_rows_.push_back(i);
     for (size_t k = 0; k < x_columns_.size(); k++)
-        chunk_columns_.push_back(static_cast<int32_t>(static_cast<int64_t>(k) * weight_gradient_chunk));
+        chunk_columns_.push_back(static_cast<int32_t>(static_cast<int64_t>(k) * chunk_rows));
 }
 
 template <class T>
@@ -148,6 +147,15 @@ void WeightGradient<T>::run_part(const T* x, const T* dy, int64_t image_part, in
     }
 }
 
+/// Few rows do not repay the packing of dy. Reading whole vectors in place passes the end of a pixel, which only
+/// at the last one passes the end of the tensor.
+template <class T>
+bool WeightGradient<T>::dy_in_place(const Block& block) const {
+    const bool last = block.image + block.images == shape_.images && block.end == shape_.output;
+    return static_cast<int64_t>(x_rows_.size()) <= few_rows &&
+           (!last || panels_.lanes_in_row() == shape_.group_filters());
+}
+
 /// Packs dy of a block, a few panels of one group at a time, and multiplies x of the same block by them.
 template <class T>
 void WeightGradient<T>::run_block(const T* x, const T* dy, const Block& block, const Share& share,
@@ -164,13 +172,14 @@ void WeightGradient<T>::run_block(const T* x, const T* dy, const Block& block, c
         const int64_t first = unit % panels_.count();
         const int64_t end = std::min({first + panel_group, panels_.count(), first + share.end_unit - unit});
         const int64_t filter = group * shape_.group_filters();
-        if (shape_.groups == 1 && panels_.count() == 1 && shape_.filters == panels_.lanes_in_row())
-            product.b = pixels;  // dy is such a panel already
-        else
+        const bool in_place = dy_in_place(block);
+        product.b = in_place ? pixels + filter + panels_.first(first) : scratch;
+        if (!in_place)
             for (int64_t panel = first; panel < end; panel++)
                 pack(pixels + filter + panels_.first(panel), shape_.filters, product.depth,
                      panels_.columns_of(panel), panels_.packed_lanes(panel),
                      scratch + (panels_.first(panel) - panels_.first(first)) * product.depth);
+        product.b_stride = in_place ? shape_.filters : 0;
         multiply_panels(product, x + group * shape_.group_channels(), first, end, scratch + worker_.panels,
                         share.sums + filter);
         unit += end - first;
@@ -180,11 +189,12 @@ void WeightGradient<T>::run_block(const T* x, const T* dy, const Block& block, c
 template <class T>
 void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel,
                                         T* packed_x, T* sums) const {
-    const T* packed_dy = product.b;
+    const T* dy = product.b;
+    const int64_t dy_stride = product.b_stride;  // zero: packed
     for (const Chunk& chunk : chunks_) {
         if (pack_x_) {
             pack_indexed(x + x_rows_[chunk.row], x_columns_.data(), product.depth, static_cast<int>(chunk.rows),
-                         weight_gradient_chunk, packed_x);
+                         chunk_rows, packed_x);
             product.a = packed_x;
             product.a_rows = chunk_rows_.data();
             product.a_columns = chunk_columns_.data();
@@ -195,8 +205,8 @@ void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t 
         }
         product.rows = chunk.rows;
         for (int64_t panel = first_panel; panel < end_panel; panel++) {
-            product.b = packed_dy + (panels_.first(panel) - panels_.first(first_panel)) * product.depth;
-            product.b_stride = panels_.packed_lanes(panel);
+            product.b = dy + (panels_.first(panel) - panels_.first(first_panel)) * (dy_stride ? 1 : product.depth);
+            product.b_stride = dy_stride ? dy_stride : panels_.packed_lanes(panel);
             product.c = sums + chunk.row * shape_.filters + panels_.first(panel);
             product.columns = panels_.columns_of(panel);
             multiply(product);

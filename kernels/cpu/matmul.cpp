@@ -27,7 +27,7 @@ template <class T>
 class MatMul : public Kernel {
   public:
     explicit MatMul(const Signature& s);
-    size_t workspace_bytes() const override { return sizeof(T) * worker_elements_ * threads_; }
+    size_t workspace_bytes() const override { return sizeof(T) * static_cast<size_t>(threads_ * (a_elements_ + b_elements_)); }
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
   private:
@@ -38,10 +38,12 @@ class MatMul : public Kernel {
         T* y;
     };
     void choose_blocks();
+    void choose_tasks();
     void fill_tables();
     void run_task(const Operands& matrices, int64_t task, T* packed) const;
     void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel, int64_t end_panel,
                         T* packed) const;
+    const T* pack_a(const Product<T>& product, T* packed) const;
     bool in_place(int64_t panel) const {
         return b_in_place_ && panels_.columns_of(panel) == panels_.packed_lanes(panel);
     }
@@ -54,8 +56,10 @@ class MatMul : public Kernel {
     bool b_in_place_;        // few rows: the product reads B where it is, as packing costs as much as it saves
     int64_t group_;          // panels packed at a time
     Cut row_tasks_, column_tasks_, depth_;
-    int64_t row_block_;
-    size_t worker_elements_ = 0;
+    // Where lines of A lie far apart, a block of it is packed too: [depth][rows] or [rows][depth] as in A.
+    bool pack_a_;
+    int64_t row_block_, a_stride_;
+    int64_t b_elements_, a_elements_;  // of one worker's packed blocks
     std::vector<int32_t> a_rows_, a_columns_, y_rows_;
 };
 
@@ -85,34 +89,56 @@ MatMul<T>::MatMul(const Signature& s)
 template <class T>
 void MatMul<T>::choose_blocks() {
     constexpr int64_t reach = INT32_MAX;  // index tables hold 32 bits
-    const int64_t batch = static_cast<int64_t>(a_offsets_.size());
+    constexpr int64_t element_bytes = sizeof(T);
     b_in_place_ = !transpose_b_ && (m_ <= 2 * register_tile.rows[register_tile.max_vectors] || n_ <= panel_lanes<T>);
-    depth_ = Cut::by_length(k_, std::min(b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth,
-                                         transpose_a_ ? reach / std::max<int64_t>(m_, 1) : reach));
-    group_ = std::max<int64_t>(1, level_2_bytes / static_cast<int64_t>(sizeof(T)) / 2 /
-                                      (std::max<int64_t>(depth_.longest(), 1) * panel_lanes<T>));
+    const int64_t longest = b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth;
+    depth_ = Cut::by_length(k_, std::min(longest, transpose_a_ ? reach / std::max<int64_t>(m_, 1) : reach));
+    const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
+    group_ = std::max<int64_t>(1, level_2_bytes / 2 / (depth * panel_lanes<T> * element_bytes));
 
-    serial_ = batch * m_ * n_ * k_ <= serial_work;
-    const int64_t tasks = serial_ ? 1 : 4 * threads_;
-    const int64_t panels = std::max<int64_t>(panels_.count(), 1);
-    column_tasks_ = {panels_.count(), std::clamp<int64_t>(tasks / batch, 1, panels)};
-    const int64_t wanted = (tasks + batch * column_tasks_.parts - 1) / (batch * column_tasks_.parts);
-    row_tasks_ = {m_, std::clamp<int64_t>(m_ / 24, 1, wanted)};
-    row_block_ = std::min({row_tasks_.longest(), block_rows,
-                           reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1})});
-    row_block_ = std::max<int64_t>(row_block_, 1);
+    const int64_t line = (transpose_a_ ? m_ : k_) * element_bytes;
+    pack_a_ = m_ > chunk_rows && std::min(group_, panels_.count()) >= 4 &&
+              line >= (transpose_a_ ? far_bytes : 2 * far_bytes);
+    choose_tasks();
+    row_block_ = pack_a_ ? chunk_rows : std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
+    row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);
     group_ = std::min(group_, column_tasks_.longest());
-    worker_elements_ = static_cast<size_t>(group_ * panel_lanes<T> * depth_.longest() + 15) / 16 * 16;
+    b_elements_ = (group_ * panel_lanes<T> * depth + 15) / 16 * 16;
+    a_stride_ = transpose_a_ ? chunk_rows : depth + 2 * lanes<T>;
+    a_elements_ = pack_a_ ? (transpose_a_ ? depth : row_block_) * a_stride_ : 0;
+}
+
+/// Cuts rows and columns of Y into tasks so that packing, repeated by each task, costs least.
+template <class T>
+void MatMul<T>::choose_tasks() {
+    const int64_t batch = static_cast<int64_t>(a_offsets_.size());
+    serial_ = batch * m_ * n_ * k_ <= serial_work;
+    row_tasks_ = {m_, 1};
+    column_tasks_ = {panels_.count(), 1};
+    if (serial_) return;
+    const int64_t wanted = (4 * threads_ + batch - 1) / batch;
+    int64_t best_tasks = 0, best_cost = 0;
+    for (int64_t columns = 1; columns <= std::clamp<int64_t>(panels_.count(), 1, wanted); columns++) {
+        const int64_t rows = std::clamp<int64_t>(m_ / chunk_rows, 1, (wanted + columns - 1) / columns);
+        const int64_t tasks = std::min(rows * columns, wanted);
+        const int64_t cost = (pack_a_ ? m_ * columns : 0) + (b_in_place_ ? 0 : n_ * rows);
+        if (tasks < best_tasks || (tasks == best_tasks && cost >= best_cost)) continue;
+        best_tasks = tasks;
+        best_cost = cost;
+        row_tasks_.parts = rows;
+        column_tasks_.parts = columns;
+    }
 }
 
 template <class T>
 void MatMul<T>::fill_tables() {
+    const int64_t row_stride = transpose_a_ ? 1 : pack_a_ ? a_stride_ : k_;
+    const int64_t column_stride = !transpose_a_ ? 1 : pack_a_ ? a_stride_ : m_;
     for (int64_t i = 0; i < row_block_; i++) {
-        a_rows_.push_back(static_cast<int32_t>(transpose_a_ ? i : i * k_));
+        a_rows_.push_back(static_cast<int32_t>(i * row_stride));
         y_rows_.push_back(static_cast<int32_t>(i * n_));
     }
-    for (int64_t i = 0; i < depth_.longest(); i++)
-        a_columns_.push_back(static_cast<int32_t>(transpose_a_ ? i * m_ : i));
+    for (int64_t i = 0; i < depth_.longest(); i++) a_columns_.push_back(static_cast<int32_t>(i * column_stride));
 }
 
 template <class T>
@@ -123,7 +149,7 @@ void MatMul<T>::run(const Arguments& arguments, ThreadPool& pool) {
     T* workspace = static_cast<T*>(arguments.workspace);
     if (m_ == 0 || n_ == 0) return;
     run_tasks(pool, serial_, tasks, [&](int64_t task, int worker) {
-        run_task(matrices, task, workspace + worker * static_cast<int64_t>(worker_elements_));
+        run_task(matrices, task, workspace + worker * (a_elements_ + b_elements_));
     });
 }
 
@@ -165,25 +191,35 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
     }
     for (int64_t part = 0; part < rows.parts; part++) {
         const int64_t m = rows.begin(part);
+        Product<T> product;
+        product.a = own.a + (transpose_a_ ? m + k * m_ : m * k_ + k);
+        product.a_rows = a_rows_.data();
+        product.a_columns = a_columns_.data();
+        product.c_rows = y_rows_.data();
+        product.rows = rows.begin(part + 1) - m;
+        product.depth = depth;
+        product.accumulate = block > 0;
+        product.relu = last && relu_;
+        if (pack_a_) product.a = pack_a(product, packed + b_elements_);
         for (int64_t p = first_panel; p < end_panel; p++) {
             const int64_t n = panels_.first(p);
-            Product<T> product;
-            product.a = own.a + (transpose_a_ ? m + k * m_ : m * k_ + k);
-            product.a_rows = a_rows_.data();
-            product.a_columns = a_columns_.data();
             product.b = in_place(p) ? own.b + k * n_ + n : packed_panel(p);
             product.b_stride = in_place(p) ? n_ : panels_.packed_lanes(p);
             product.c = own.y + m * n_ + n;
-            product.c_rows = y_rows_.data();
-            product.rows = rows.begin(part + 1) - m;
-            product.depth = depth;
             product.columns = panels_.columns_of(p);
-            product.accumulate = block > 0;
             product.bias = last && own.bias ? own.bias + n : nullptr;
-            product.relu = last && relu_;
             multiply(product);
         }
     }
+}
+
+template <class T>
+const T* MatMul<T>::pack_a(const Product<T>& product, T* packed) const {
+    if (transpose_a_)
+        pack(product.a, m_, product.depth, static_cast<int>(product.rows), a_stride_, packed);
+    else
+        pack(product.a, k_, product.rows, static_cast<int>(product.depth), a_stride_, packed);
+    return packed;
 }
 
 template <class T>

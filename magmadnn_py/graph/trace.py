@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 
 from .graph import Graph
@@ -94,6 +95,13 @@ class Trace:
         """A number that no other random op of this trace has."""
         self._streams += 1
         return self._streams
+
+    def rewrite(self, change: Callable[[Graph], Graph], values: Sequence[Value]) -> tuple[Value, ...]:
+        """Replaces all that was recorded so far by `change` of it; returns what now stands for `values`."""
+        graph = change(self.graph([*values, *self.losses]))
+        self._updates = dict(graph.updates)
+        self.losses = list(graph.outputs[len(values) :])
+        return graph.outputs[: len(values)]
 
     def graph(self, outputs) -> Graph:
         return Graph(tuple(self.inputs), tuple(outputs), tuple(self._updates.items()))

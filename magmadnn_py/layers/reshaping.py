@@ -91,11 +91,10 @@ class RepeatVector(Layer):
 
 def _pairs(layer: Layer, argument: str, value, rank: int) -> tuple[tuple[int, int], ...]:
     """(low, high) per spatial axis, from an integer, one integer per axis (for one axis: a pair), or pairs."""
-    if is_integer(value):
-        value = (value,) * rank
-    elif rank == 1 and len(value) == 2 and all(map(is_integer, value)):
-        value = (value,)
-    pairs = tuple((item, item) if is_integer(item) else tuple(item) for item in value)
+    items = (value,) * rank if is_integer(value) else value
+    if rank == 1 and not is_integer(value) and len(items) == 2 and all(map(is_integer, items)):
+        items = (items,)
+    pairs = tuple((item, item) if is_integer(item) else tuple(item) for item in items)
     if len(pairs) != rank or not all(len(pair) == 2 and all(is_integer(i) and i >= 0 for i in pair) for pair in pairs):
         layer._fail(argument, repr(value), f"an integer of 0 or more, or {rank} of them or of pairs (low, high)")
     return tuple((int(low), int(high)) for low, high in pairs)

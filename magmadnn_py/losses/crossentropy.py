@@ -206,22 +206,21 @@ class SparseCategoricalCrossentropy(FunctionLoss):
     ):
         arguments = {"from_logits": from_logits, "ignore_class": ignore_class, "axis": axis}
         super().__init__(sparse_categorical_crossentropy, reduction, name, dtype, **arguments)
+        self.ignore_class = ignore_class
 
     def valid(self, y_true, y_pred):
-        ignored = self.arguments["ignore_class"]
-        if ignored is None:
+        if self.ignore_class is None:
             return None
-        return ops.not_equal(_class_numbers(y_true, y_pred, self.arguments["axis"]), ignored)
+        return ops.not_equal(_class_numbers(y_true, y_pred, self.arguments["axis"]), self.ignore_class)
 
     def check_targets(self, y_true, y_pred_shape):
         classes = y_pred_shape[self.arguments["axis"]]
-        ignored = self.arguments["ignore_class"]
         labels = np.asarray(y_true)
         wrong = (labels < 0) | (labels >= classes)
         if is_floating(labels.dtype.name):
             wrong |= labels != np.floor(labels)
-        if ignored is not None:
-            wrong &= labels != ignored
+        if self.ignore_class is not None:
+            wrong &= labels != self.ignore_class
         if wrong.any():
             place = tuple(int(i) for i in np.argwhere(wrong)[0])
             raise ValueError(

@@ -47,9 +47,7 @@ def huber(y_true, y_pred, delta=1.0):
     """The mean over the last axis of e^2 / 2 where |e| <= delta, else delta * (|e| - delta / 2)."""
     y_true, y_pred = matched(y_true, y_pred, "huber")
     error = ops.abs(y_pred - y_true)
-    return ops.mean(
-        ops.where(error <= delta, 0.5 * ops.square(error), delta * error - 0.5 * delta * delta), axis=-1
-    )
+    return ops.mean(ops.where(error <= delta, 0.5 * ops.square(error), delta * error - 0.5 * delta * delta), axis=-1)
 
 
 @function
@@ -62,7 +60,7 @@ def log_cosh(y_true, y_pred):
 
 @function
 def cosine_similarity(y_true, y_pred, axis=-1):
-    """Minus the cosine of the angle between the vectors along `axis`: -1 for the same direction, 0 for a zero vector."""
+    """Minus the cosine of the angle between the vectors along `axis`; 0 where one is a zero vector."""
     y_true, y_pred = matched(y_true, y_pred, "cosine_similarity")
     return -ops.sum(_unit(y_true, axis) * _unit(y_pred, axis), axis=axis)
 

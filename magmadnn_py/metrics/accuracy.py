@@ -110,6 +110,7 @@ class SparseCategoricalAccuracy(MeanMetricWrapper):
     """How often the class of the largest score is the class number that is the target."""
 
     direction = "up"
+    integer_targets = True
 
     def __init__(self, name="sparse_categorical_accuracy", dtype=None):
         super().__init__(sparse_categorical_accuracy, name, dtype)
@@ -128,6 +129,7 @@ class SparseTopKCategoricalAccuracy(MeanMetricWrapper):
     """How often the class number that is the target is among the k largest scores."""
 
     direction = "up"
+    integer_targets = True
 
     def __init__(self, k=5, name="sparse_top_k_categorical_accuracy", dtype=None, from_sorted_ids=False):
         arguments = {"from_sorted_ids": True} if from_sorted_ids else {}

@@ -151,9 +151,7 @@ class CategoricalCrossentropy(MeanMetricWrapper):
 
     direction = "down"
 
-    def __init__(
-        self, name="categorical_crossentropy", dtype=None, from_logits=False, label_smoothing=0, axis=-1
-    ):
+    def __init__(self, name="categorical_crossentropy", dtype=None, from_logits=False, label_smoothing=0, axis=-1):
         arguments = {"from_logits": from_logits, "label_smoothing": label_smoothing, "axis": axis}
         super().__init__(losses.categorical_crossentropy, name, dtype, **arguments)
 
@@ -162,6 +160,7 @@ class SparseCategoricalCrossentropy(MeanMetricWrapper):
     """-log(p) of the true class; samples of `ignore_class` count as 0."""
 
     direction = "down"
+    integer_targets = True
 
     def __init__(
         self, name="sparse_categorical_crossentropy", dtype=None, from_logits=False, ignore_class=None, axis=-1

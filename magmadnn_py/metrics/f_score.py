@@ -46,9 +46,7 @@ class FBetaScore(Metric):
     def __init__(self, average=None, beta=1.0, threshold=None, name="fbeta_score", dtype=None):
         super().__init__(dtype, name)
         if average not in (None, "micro", "macro", "weighted"):
-            raise ValueError(
-                f"FBetaScore: average: got {average!r}, wanted None, 'micro', 'macro' or 'weighted'"
-            )
+            raise ValueError(f"FBetaScore: average: got {average!r}, wanted None, 'micro', 'macro' or 'weighted'")
         if not isinstance(beta, float) or beta <= 0:
             raise ValueError(f"FBetaScore: beta: got {beta!r}, wanted a float above 0")
         if threshold is not None and not (isinstance(threshold, float) and 0 < threshold <= 1):

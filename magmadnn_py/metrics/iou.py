@@ -58,9 +58,7 @@ class IoU(Metric):
         super().__init__(dtype, name)
         self.num_classes, self.target_class_ids = num_classes, list(target_class_ids)
         if max(self.target_class_ids, default=0) >= num_classes:
-            raise ValueError(
-                f"IoU: target_class_ids: got {self.target_class_ids}, wanted classes below {num_classes}"
-            )
+            raise ValueError(f"IoU: target_class_ids: got {self.target_class_ids}, wanted classes below {num_classes}")
         self.ignore_class, self.axis = ignore_class, axis
         self.sparse_y_true, self.sparse_y_pred = sparse_y_true, sparse_y_pred
         self.total_cm = self.add_variable((num_classes, num_classes), name="total_confusion_matrix")
@@ -153,9 +151,7 @@ class OneHotIoU(IoU):
 class OneHotMeanIoU(MeanIoU):
     """`MeanIoU` of one-hot targets, and of scores unless `sparse_y_pred`."""
 
-    def __init__(
-        self, num_classes, name=None, dtype=None, ignore_class=None, sparse_y_pred=False, axis=-1
-    ):
+    def __init__(self, num_classes, name=None, dtype=None, ignore_class=None, sparse_y_pred=False, axis=-1):
         super().__init__(num_classes, name, dtype, ignore_class, False, sparse_y_pred, axis)
 
     def get_config(self) -> dict:

@@ -82,13 +82,17 @@ class Mean(Metric):
 class MeanMetricWrapper(Mean):
     """The mean of `fn(y_true, y_pred, **arguments)` over batches."""
 
+    #: Targets that are class numbers stay integers; all others are cast to the type of `y_pred`.
+    integer_targets = False
+
     def __init__(self, fn: Callable, name=None, dtype=None, **arguments):
         super().__init__(name or getattr(fn, "__name__", None), dtype)
         self.fn = fn
         self.arguments = arguments
 
     def update_state(self, y_true, y_pred, sample_weight=None) -> None:
-        y_true, y_pred = as_floating(y_true, y_pred)
+        floating_true, y_pred = as_floating(y_true, y_pred)
+        y_true = plain(y_true) if self.integer_targets else floating_true
         super().update_state(self.fn(y_true, y_pred, **self.arguments), sample_weight)
 
     def get_config(self) -> dict:

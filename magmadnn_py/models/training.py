@@ -21,6 +21,7 @@ from ..graph import Trace, gradients
 from ..graph.symbolic import leaves, map_structure
 from ..graph.types import is_floating
 from ..layers.layer import training_mode
+from ..passes import FORWARD_PASSES, run_passes
 from ..runtime.program import Program, SharedMemory
 from ..runtime.tensor import Tensor
 from .compiled import CompiledLoss, CompiledMetrics, match_outputs
@@ -160,6 +161,7 @@ class Trainer:
     def _train_outputs(self, trace: Trace, x, y, sample_weight) -> list:
         y_pred = self._forward(x, training=True)
         loss = self._total_loss(trace, x, y, y_pred, sample_weight, training=True)
+        (loss,) = trace.rewrite(lambda graph: run_passes(graph, FORWARD_PASSES), [loss])
         variables = self.trainable_variables
         found = gradients(loss, [trace.initial(variable) for variable in variables])
         self.optimizer.apply(
@@ -324,6 +326,8 @@ class Trainer:
         self.stop_training = False
         self._compile_for_data(data, batch_size)
         callbacks.on_train_begin()
+        if callbacks.initial_epoch is not None:
+            initial_epoch = callbacks.initial_epoch
         try:
             for epoch in range(initial_epoch, epochs):
                 self.reset_metrics()

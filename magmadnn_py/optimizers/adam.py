@@ -41,9 +41,7 @@ class Adam(AdamFamily):
     Others as for `Optimizer`.
     """
 
-    def __init__(
-        self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False, **common
-    ):
+    def __init__(self, learning_rate=0.001, beta_1=0.9, beta_2=0.999, epsilon=1e-7, amsgrad=False, **common):
         super().__init__(learning_rate, beta_1, beta_2, epsilon, **common)
         self.amsgrad = amsgrad
         self.slot_groups = (("momentum", "velocity"), ("velocity_hat",)) if amsgrad else (("momentum", "velocity"),)
@@ -118,7 +116,7 @@ class Nadam(AdamFamily):
 
 
 class Lamb(AdamFamily):
-    """`Adam` whose step for each variable is scaled by the norm of its weights over that of the step (You et al., 2020)."""
+    """`Adam` whose step for each variable has the norm of its weights, times the learning rate (You et al., 2020)."""
 
     slot_groups = (("momentum", "velocity"),)
 

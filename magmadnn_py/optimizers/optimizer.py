@@ -65,12 +65,13 @@ class Optimizer:
         self._check_arguments()
         self.name = name or to_snake_case(type(self).__name__)
         self.built = False
-        #: Whether the schedule computes with Python numbers: `prepare_step` must be called before each step.
+        #: Whether the schedule computes with Python numbers: `update_host_schedule` must be called before each step.
         self.host_schedule = False
         self._schedule: LearningRateSchedule | None = None
         self._calls = self._scalar("iteration", 0, "int64")
         self._rate = self._scalar("learning_rate", 0.0, "float32")
         self._set_learning_rate(learning_rate)
+        self._order: list[Variable] = []
         self._arenas: list[Arena] = []
         self._slot_views: list[Variable] = []
         self._extra: list[Variable] = []
@@ -183,11 +184,11 @@ class Optimizer:
             self._schedule = value
             self.host_schedule = not _traces(value)
             if self.host_schedule:
-                self.prepare_step()
+                self.update_host_schedule()
             return
         self._rate.assign(np.asarray(value() if callable(value) else value, "float32"))
 
-    def prepare_step(self) -> None:
+    def update_host_schedule(self) -> None:
         """With a schedule of Python numbers, computes the learning rate of the next step; else does nothing."""
         if self.host_schedule:
             self._rate.assign(np.asarray(self._schedule(int(self._calls.numpy())), "float32"))
@@ -232,7 +233,7 @@ class Optimizer:
     @property
     def trainable_variables(self) -> list[Variable]:
         """The variables it was built for."""
-        return list(self._order) if self.built else []
+        return list(self._order)
 
     @property
     def variables(self) -> list[Variable]:
@@ -323,7 +324,7 @@ class Optimizer:
             return
         from ..runtime.eager import run_now
 
-        self.prepare_step()
+        self.update_host_schedule()
         run_now(self._apply, (ordered,), {}, cache=False)
 
     def _in_order(self, gradients: list, variables: Sequence[Variable] | None) -> list:

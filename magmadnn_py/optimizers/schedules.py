@@ -60,9 +60,7 @@ def _rate(step, schedule: _Schedule):
 class ExponentialDecay(_Schedule):
     """initial_learning_rate * decay_rate^(step / decay_steps); with `staircase` the exponent is rounded down."""
 
-    def __init__(
-        self, initial_learning_rate, decay_steps, decay_rate, staircase=False, name="ExponentialDecay"
-    ):
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False, name="ExponentialDecay"):
         super().__init__(
             initial_learning_rate=initial_learning_rate,
             decay_steps=decay_steps,
@@ -81,9 +79,7 @@ class ExponentialDecay(_Schedule):
 class InverseTimeDecay(_Schedule):
     """initial_learning_rate / (1 + decay_rate * step / decay_steps); `staircase` rounds step / decay_steps down."""
 
-    def __init__(
-        self, initial_learning_rate, decay_steps, decay_rate, staircase=False, name="InverseTimeDecay"
-    ):
+    def __init__(self, initial_learning_rate, decay_steps, decay_rate, staircase=False, name="InverseTimeDecay"):
         super().__init__(
             initial_learning_rate=initial_learning_rate,
             decay_steps=decay_steps,
@@ -191,9 +187,7 @@ class CosineDecay(_Schedule):
 class CosineDecayRestarts(_Schedule):
     """Cosine decays one after the other, each `t_mul` times as long as and `m_mul` times as high as the last."""
 
-    def __init__(
-        self, initial_learning_rate, first_decay_steps, t_mul=2.0, m_mul=1.0, alpha=0.0, name="SGDRDecay"
-    ):
+    def __init__(self, initial_learning_rate, first_decay_steps, t_mul=2.0, m_mul=1.0, alpha=0.0, name="SGDRDecay"):
         super().__init__(
             initial_learning_rate=initial_learning_rate,
             first_decay_steps=first_decay_steps,

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from ..graph.graph import Graph
 from ..runtime.log import log
 from .fuse import fuse
 from .order import order
+from .pool_first import pool_first
 from .simplify import simplify
 
-#: Graph -> Graph passes in the order they run. Memory planning and kernel choice follow when a program is built.
+#: Passes over the forward graph of a network, before it is differentiated.
+FORWARD_PASSES = {"pool_first": pool_first}
+#: Passes over the whole graph, in this order. Memory planning and kernel choice follow when a program is built.
 GRAPH_PASSES = {"simplify": simplify, "fuse": fuse, "order": order}
-NAMES = (*GRAPH_PASSES, "plan_memory", "choose_kernels")
+NAMES = (*FORWARD_PASSES, *GRAPH_PASSES, "plan_memory", "choose_kernels")
 
 
 def enabled(name: str) -> bool:
@@ -29,9 +33,9 @@ def enabled(name: str) -> bool:
     return f"-{name}" not in given
 
 
-def run_passes(graph: Graph) -> Graph:
+def run_passes(graph: Graph, passes: dict[str, Callable[[Graph], Graph]] = GRAPH_PASSES) -> Graph:
     """The graph after all enabled passes."""
-    for name, pass_ in GRAPH_PASSES.items():
+    for name, pass_ in passes.items():
         if not enabled(name):
             log("passes", f"{name}: off")
             continue

@@ -32,7 +32,7 @@ def _is_function(node: Node, name: str) -> bool:
 
 
 def _fuse_epilogues(graph: Graph) -> Graph:
-    uses = _use_counts(graph)
+    uses = use_counts(graph)
 
     def rule(node: Node, inputs: tuple[Value, ...]):
         if _is_function(node, "add"):
@@ -49,7 +49,8 @@ def _fuse_epilogues(graph: Graph) -> Graph:
     return rewrite(graph, rule)[0]
 
 
-def _use_counts(graph: Graph) -> dict[Value, int]:
+def use_counts(graph: Graph) -> dict[Value, int]:
+    """How often each value is read, by nodes and as a result of the graph."""
     counts = {value: len(nodes) for value, nodes in graph.consumers().items()}
     for value in graph.results:
         counts[value] = counts.get(value, 0) + 1

@@ -28,6 +28,8 @@ _KERAS_MODULES = {
     "losses": "keras.losses",
     "metrics": "keras.metrics",
     "config": "keras",
+    "models.input": "keras.layers",
+    "models.functional": "keras.src.models.functional",
     "models": "keras",
 }
 #: Where the name of a plain function is looked up.
@@ -199,7 +201,7 @@ def _find_class(config: dict, module: str | None) -> type:
     found = get_registered_object(config.get("registered_name") or name) or get_registered_object(name)
     if found is None:
         found = next(filter(None, (_public(own, name) for own in _own_modules(module))), None)
-    if not inspect.isclass(found):
+    if not inspect.isclass(found) or not hasattr(found, "from_config"):
         raise ValueError(
             f"deserialize: class '{name}' (module {module!r}) is not known to this library: decorate it with "
             "register_keras_serializable() or give it in custom_objects"
@@ -211,10 +213,14 @@ def _own_modules(module: str | None) -> list[str]:
     """Modules of this package in which to look for a class of Keras module `module`; all of them for None."""
     if module is None:
         return list(_KERAS_MODULES)
-    public = module.replace("keras.src", "keras", 1)
-    if public.split(".")[0] != "keras":
+    if module.split(".")[0] != "keras":
         return []
-    fitting = [own for own, known in _KERAS_MODULES.items() if known != "keras" and public.startswith(known)]
+    paths = (module, module.replace("keras.src", "keras", 1))
+    fitting = [
+        own
+        for own, known in _KERAS_MODULES.items()
+        if known != "keras" and any(path.startswith(known) for path in paths)
+    ]
     return fitting or [own for own, known in _KERAS_MODULES.items() if known == "keras"]
 
 

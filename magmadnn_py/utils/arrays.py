@@ -24,9 +24,7 @@ def to_categorical(x, num_classes: int | None = None) -> np.ndarray:
     largest = int(labels.max(initial=-1))
     classes = largest + 1 if num_classes is None else int(num_classes)
     if labels.size and (labels.min() < 0 or largest >= classes):
-        raise ValueError(
-            f"to_categorical: x: got labels from {labels.min()} to {largest}, wanted 0 to {classes - 1}"
-        )
+        raise ValueError(f"to_categorical: x: got labels from {labels.min()} to {largest}, wanted 0 to {classes - 1}")
     return np.eye(classes, dtype=np.float32)[labels]
 
 
@@ -70,5 +68,7 @@ def split_dataset(dataset, left_size=None, right_size=None, shuffle: bool = Fals
 def _rows(size, total: int) -> int:
     rows = round(size * total) if isinstance(size, float) else int(size)
     if not 0 <= rows <= total:
-        raise ValueError(f"split_dataset: got {size} of {total} rows, wanted a fraction from 0 to 1 or a number of rows")
+        raise ValueError(
+            f"split_dataset: got {size} of {total} rows, wanted a fraction from 0 to 1 or a number of rows"
+        )
     return rows

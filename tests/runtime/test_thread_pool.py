@@ -10,12 +10,11 @@ from collections import Counter
 import pytest
 
 from magmadnn_py import _core
-from magmadnn_py._core import WorkerPool
 
 
 @pytest.fixture(params=[1, 2, 5])
 def pool(request):
-    return WorkerPool(request.param)
+    return _core.WorkerPool(request.param)
 
 
 def indices(pool, count):
@@ -77,7 +76,7 @@ def test_nested_runs(pool):
 
 
 def test_nested_run_of_another_pool(pool):
-    other, seen = WorkerPool(2), []
+    other, seen = _core.WorkerPool(2), []
     pool.run(5, lambda i, worker: other.run(5, lambda j, inner: seen.append((i, j))))
     assert len(set(seen)) == 25
 
@@ -101,7 +100,7 @@ def test_several_callers_at_once(pool):
 
 
 def test_resize():
-    pool = WorkerPool(1)
+    pool = _core.WorkerPool(1)
     for size in (3, 1, 2, 2, 4):
         pool.resize(size)
         assert pool.size == size
@@ -140,7 +139,7 @@ def test_fork(pool):
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork_while_another_thread_runs():
-    pool, stop = WorkerPool(3), threading.Event()
+    pool, stop = _core.WorkerPool(3), threading.Event()
 
     def keep_running():
         while not stop.is_set():
@@ -159,7 +158,7 @@ def test_fork_while_another_thread_runs():
 @pytest.mark.parametrize("threads", [0, -1, 100000])
 def test_bad_sizes(threads):
     before = _core.get_threads()
-    for call in (WorkerPool, WorkerPool(1).resize, _core.set_threads):
+    for call in (_core.WorkerPool, _core.WorkerPool(1).resize, _core.set_threads):
         with pytest.raises(ValueError, match=f"threads: got {threads}, wanted 1 to 1024"):
             call(threads)
     assert _core.get_threads() == before

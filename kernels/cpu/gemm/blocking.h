@@ -32,12 +32,18 @@ inline constexpr int64_t block_depth = 256;
 /// The same where it is read in place, its rows far apart: as many streams as the prefetchers follow.
 inline constexpr int64_t in_place_depth = 64;
 
-/// Pixels of a block of a weight gradient, the depth of its products: a chunk of x and a panel of dy of that
-/// depth fit the level-1 cache together.
-inline constexpr int64_t weight_gradient_depth = 256;
-inline constexpr int64_t weight_gradient_chunk = 24;
+/// Pixels of a block of a weight gradient, the depth of its products.
+inline constexpr int64_t weight_gradient_depth = 224;
 
-/// Panels of dy packed at a time.
+/// Rows of a product with a transposed first operand that are packed at a time, where its lines lie at least
+/// `far_bytes` apart: such lines share a few sets of the level-1 cache and would drive each other out.
+inline constexpr int64_t chunk_rows = MAGMADNN_VECTOR_BYTES == 64 ? 32 : 24;
+inline constexpr int64_t far_bytes = 2048;
+
+/// Rows of a product that do not repay packing its second operand.
+inline constexpr int64_t few_rows = 64;
+
+/// Panels of the second operand packed at a time.
 inline constexpr int64_t panel_group = 16;
 
 /// Multiply-adds below which waking the other threads costs more than it saves.

@@ -8,32 +8,24 @@ import json  # noqa: E402
 
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
-from cases import CASES  # noqa: E402
+from cases import CASES, inputs_of  # noqa: E402
 from keras import layers  # noqa: E402, F401 (the cases name it)
 
 
 def record(name: str) -> dict[str, np.ndarray]:
-    """Inputs, weights before and after, output, and the config as JSON."""
+    """Weights before and (of training) after the call, output, and the config as JSON."""
     expression, shapes, training = CASES[name]
-    generator = np.random.default_rng(list(name.encode()))
     keras.utils.clear_session()
     keras.utils.set_random_seed(1)
-    inputs = [
-        generator.integers(0, 7, shape).astype("int32") if name == "embed"
-        else (2 * generator.normal(size=shape)).astype("float32")
-        for shape in shapes
-    ]  # fmt: skip
+    inputs = inputs_of(name)
     layer = eval(expression)
     if not layer.built:
-        shapes = [array.shape for array in inputs]
         layer.build(shapes if len(shapes) > 1 else shapes[0])
-    before = layer.get_weights()
-    given = inputs if len(inputs) > 1 else inputs[0]
+    result = {f"weight{i}": array for i, array in enumerate(layer.get_weights())}
     named = {"training": True} if training else {}
-    result = {"output": np.asarray(layer(given, **named))}
-    result |= {f"input{i}": array for i, array in enumerate(inputs)}
-    result |= {f"weight{i}": array for i, array in enumerate(before)}
-    result |= {f"weight{i} after": array for i, array in enumerate(layer.get_weights())}
+    result["output"] = np.asarray(layer(inputs if len(inputs) > 1 else inputs[0], **named))
+    if training:
+        result |= {f"weight{i} after": array for i, array in enumerate(layer.get_weights())}
     result["names"] = np.array([weight.name for weight in layer.weights])
     result["config"] = np.array(json.dumps(keras.saving.serialize_keras_object(layer)))
     return {f"{name}/{key}": value for key, value in result.items()}
