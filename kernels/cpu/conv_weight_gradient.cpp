@@ -175,10 +175,7 @@ void WeightGradient<T>::run_block(const T* x, const T* dy, const Block& block, c
         const bool in_place = dy_in_place(block);
         product.b = in_place ? pixels + filter + panels_.first(first) : scratch;
         if (!in_place)
-            for (int64_t panel = first; panel < end; panel++)
-                pack(pixels + filter + panels_.first(panel), shape_.filters, product.depth,
-                     panels_.columns_of(panel), panels_.packed_lanes(panel),
-                     scratch + (panels_.first(panel) - panels_.first(first)) * product.depth);
+            pack_panels(panels_, first, end, pixels + filter, shape_.filters, product.depth, scratch);
         product.b_stride = in_place ? shape_.filters : 0;
         multiply_panels(product, x + group * shape_.group_channels(), first, end, scratch + worker_.panels,
                         share.sums + filter);

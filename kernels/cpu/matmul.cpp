@@ -116,7 +116,7 @@ void MatMul<T>::choose_tasks() {
     row_tasks_ = {m_, 1};
     column_tasks_ = {panels_.count(), 1};
     if (serial_) return;
-    const int64_t wanted = (4 * threads_ + batch - 1) / batch;
+    const int64_t wanted = threads_ == 1 ? 1 : (4 * threads_ + batch - 1) / batch;
     int64_t best_tasks = 0, best_cost = 0;
     for (int64_t columns = 1; columns <= std::clamp<int64_t>(panels_.count(), 1, wanted); columns++) {
         const int64_t rows = std::clamp<int64_t>(m_ / chunk_rows, 1, (wanted + columns - 1) / columns);
@@ -180,14 +180,14 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
     const auto packed_panel = [&](int64_t panel) {
         return packed + (panels_.first(panel) - panels_.first(first_panel)) * depth;
     };
-    for (int64_t p = first_panel; p < end_panel; p++) {
-        if (in_place(p)) continue;
-        const int64_t n = panels_.first(p);
-        if (transpose_b_)
-            pack_transposed(own.b + n * k_ + k, k_, depth, panels_.columns_of(p), panels_.packed_lanes(p),
-                            packed_panel(p));
-        else
-            pack(own.b + k * n_ + n, n_, depth, panels_.columns_of(p), panels_.packed_lanes(p), packed_panel(p));
+    if (transpose_b_) {
+        for (int64_t p = first_panel; p < end_panel; p++)
+            pack_transposed(own.b + panels_.first(p) * k_ + k, k_, depth, panels_.columns_of(p),
+                            panels_.packed_lanes(p), packed_panel(p));
+    } else if (!b_in_place_) {
+        pack_panels(panels_, first_panel, end_panel, own.b + k * n_, n_, depth, packed);
+    } else if (!in_place(end_panel - 1)) {  // the last panel alone may end within a vector
+        pack_panels(panels_, end_panel - 1, end_panel, own.b + k * n_, n_, depth, packed_panel(end_panel - 1));
     }
     for (int64_t part = 0; part < rows.parts; part++) {
         const int64_t m = rows.begin(part);

@@ -2,5 +2,6 @@
 
 from .arrays import ArrayData
 from .batches import BatchData, make_data
+from .py_dataset import PyDataset
 
-__all__ = ["ArrayData", "BatchData", "make_data"]
+__all__ = ["ArrayData", "BatchData", "PyDataset", "make_data"]

@@ -63,18 +63,26 @@ class ArrayData:
 
 
 def _tensors(structure, name: str):
-    def convert(leaf):
-        if leaf is None:
-            return None
-        array = leaf if isinstance(leaf, Tensor | np.ndarray) else np.asarray(leaf)
-        if array.ndim == 0:
-            raise ValueError(f"{name}: got a scalar, wanted arrays with one row per sample")
-        try:
-            tensor = Tensor.from_array(array) if not isinstance(array, Tensor) else array
-        except TypeError as error:
-            raise TypeError(f"{name}: {error}") from None
-        return tensor.contiguous()
-
     if isinstance(structure, list) and structure and not any(hasattr(leaf, "shape") for leaf in leaves(structure)):
-        structure = np.asarray(structure)  # rows as lists of numbers
-    return map_structure(convert, structure)
+        structure = _array(structure, name)  # rows as lists of numbers
+    return map_structure(lambda leaf: None if leaf is None else _tensor(leaf, name), structure)
+
+
+def _tensor(leaf, name: str) -> Tensor:
+    if hasattr(leaf, "detach"):  # a tensor of PyTorch, which may carry gradients or lie elsewhere
+        leaf = leaf.detach().cpu().numpy()
+    array = leaf if isinstance(leaf, Tensor | np.ndarray) else _array(leaf, name)
+    if array.ndim == 0:
+        raise ValueError(f"{name}: got a scalar, wanted arrays with one row per sample")
+    try:
+        tensor = array if isinstance(array, Tensor) else Tensor.from_array(array)
+    except TypeError as error:
+        raise TypeError(f"{name}: {error}") from None
+    return tensor.contiguous()
+
+
+def _array(values, name: str) -> np.ndarray:
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name}: {error}") from None

@@ -73,6 +73,9 @@ class Trace:
         """The variable's value here: what was last assigned in this trace, else its contents at the start."""
         if variable in self._updates:
             return self._updates[variable]
+        if variable.base is not None and variable.base[0] in self._updates:
+            flat, offset = variable.base
+            return flat_slice(self._updates[flat], offset, variable.type.shape)
         return self.initial(variable)
 
     def initial(self, variable) -> Value:

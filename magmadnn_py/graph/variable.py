@@ -55,6 +55,12 @@ class Variable(Operators):
     def __array__(self, dtype=None, copy=None):
         return self.value.numpy().astype(dtype) if dtype else self.numpy()
 
+    def __float__(self) -> float:
+        return float(self.value.numpy())
+
+    def __int__(self) -> int:
+        return int(self.value.numpy())
+
     def assign(self, value):
         """Sets the contents: at once, or, while a network is traced, at the end of each run.
 

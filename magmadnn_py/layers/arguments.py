@@ -9,8 +9,6 @@ import numpy as np
 from ..config import standardize_data_format
 from .layer import Layer
 
-CONVOLUTION_PADDINGS = ("valid", "same")
-
 
 def is_integer(value) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -357,13 +357,11 @@ class Layer:
             if key in arguments:
                 config[key] = registry.serialize(value)
         for key in arguments:
-            if key in ("name", "trainable", "dtype", "autocast") or key not in vars(self):
-                continue
-            config[key] = _serialize_argument(vars(self)[key])
-        if config.get("activity_regularizer", ...) is None and "activity_regularizer" not in _explicit_arguments(
-            type(self)
-        ):
-            del config["activity_regularizer"]
+            if key in vars(self) and key not in ("name", "trainable", "dtype", "autocast"):
+                config[key] = _serialize_argument(vars(self)[key])
+        explicit = "activity_regularizer" in _explicit_arguments(type(self))
+        if self.activity_regularizer is None and not explicit:
+            config.pop("activity_regularizer", None)
         return config
 
     @classmethod

@@ -36,7 +36,7 @@ class CompiledLoss:
         self.weights = [1.0 if w is None else float(w) for w in weights] if weights else [1.0] * len(output_names)
 
     def __call__(self, y_true, y_pred, sample_weight=None) -> tuple:
-        """(total, {output name: its loss}) of graph values."""
+        """(total, {output name: its loss}) of graph values; no total where no output has a loss."""
         targets, predictions, weights = match_outputs(self.names, y_true, y_pred, sample_weight)
         parts = {}
         total = None
@@ -51,8 +51,6 @@ class CompiledLoss:
             parts[name] = part
             weighted = part if factor == 1.0 else part * factor
             total = weighted if total is None else total + weighted
-        if total is None:
-            raise ValueError("loss: compile(loss=...) names no loss for any output")
         return total, parts
 
 

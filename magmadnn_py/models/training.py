@@ -6,7 +6,9 @@ loop comes back to Python about ten times a second to show progress, or after ea
 
 from __future__ import annotations
 
+import inspect
 import time
+import warnings
 
 import numpy as np
 
@@ -22,10 +24,16 @@ from ..graph.symbolic import leaves, map_structure
 from ..graph.types import is_floating
 from ..layers.layer import training_mode
 from ..passes import FORWARD_PASSES, run_passes
+from ..optimizers import layout_version
 from ..runtime.program import Program, SharedMemory
 from ..runtime.tensor import Tensor
+from ..saving import deserialize, serialize
 from .compiled import CompiledLoss, CompiledMetrics, match_outputs
 
+#: What a compile config may hold.
+_COMPILE_ARGUMENTS = (
+    "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly", "steps_per_execution",
+)  # fmt: skip
 #: Seconds of training between two returns to Python, where nothing asks for more.
 _PACE = 0.1
 
@@ -44,6 +52,7 @@ class Trainer:
         self._compiled_metrics: CompiledMetrics | None = None
         self._loss_tracker = None
         self._programs: dict = {}
+        self._layout_version = -1
         self._memory = SharedMemory()
         self._shuffle_state = None
         self._output_types: list = []
@@ -103,6 +112,17 @@ class Trainer:
     def compiled(self) -> bool:
         return self._compile_arguments is not None
 
+    def get_compile_config(self) -> dict | None:
+        """What `compile` was given, as a config; None if it was not called."""
+        return None if self._compile_arguments is None else serialize({**self._compile_arguments, "optimizer": self.optimizer})
+
+    def compile_from_config(self, config: dict) -> None:
+        """Compiles with what `get_compile_config` returned, or Keras wrote; makes the optimizer's state if it can."""
+        given = deserialize(config)
+        self.compile(**{name: value for name, value in given.items() if name in _COMPILE_ARGUMENTS})
+        if self.built and self.trainable_variables:
+            self.optimizer.build(self.trainable_variables)
+
     def _require_compiled(self, method: str) -> None:
         if not self.compiled:
             raise ValueError(f"model '{self.name}': {method}() needs compile() first")
@@ -122,13 +142,18 @@ class Trainer:
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The scalar to minimise; override it for a loss that compile() cannot express.
 
-        What layers add with `add_loss`, and regularisers, is added to it afterwards.
+        It holds `losses`, which is what layers add with `add_loss` and the penalties on weights; an override adds them
+        itself, or calls this one.
         """
         total, parts = self._compiled_loss(y, y_pred, sample_weight)
         rows = leaves(y_pred)[0].shape[0]
         for name, part in parts.items():
             if name in self._part_trackers:
                 self._part_trackers[name].update_state(part, sample_weight=float(rows))
+        for added in self.losses:
+            total = added if total is None else total + added
+        if total is None:
+            raise ValueError("loss: compile(loss=...) names no loss for any output, and no layer adds one")
         return total
 
     @property
@@ -163,11 +188,9 @@ class Trainer:
         loss = self._total_loss(trace, x, y, y_pred, sample_weight, training=True)
         (loss,) = trace.rewrite(lambda graph: run_passes(graph, FORWARD_PASSES), [loss])
         variables = self.trainable_variables
+        loss = self.optimizer.scale_loss(loss)
         found = gradients(loss, [trace.initial(variable) for variable in variables])
-        self.optimizer.apply(
-            [ops.zeros_like(trace.initial(v)) if g is None else g for g, v in zip(found, variables, strict=True)],
-            variables,
-        )
+        self.optimizer.apply(found, variables)
         return []
 
     def _test_outputs(self, trace: Trace, x, y, sample_weight) -> list:
@@ -188,12 +211,12 @@ class Trainer:
 
     def _total_loss(self, trace: Trace, x, y, y_pred, sample_weight, training: bool):
         self._compile_for_outputs(len(leaves(y_pred)))
-        loss = self.compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=training)
-        for part in trace.losses:
-            loss = loss + part
-        for variable in self.trainable_variables:
-            if variable.regularizer is not None:
-                loss = loss + variable.regularizer(variable)
+        given = {"x": x, "y": y, "y_pred": y_pred, "sample_weight": sample_weight, "training": training}
+        if "training" not in inspect.signature(self.compute_loss).parameters:
+            del given["training"]
+        loss = ops.convert(self.compute_loss(**given))
+        if loss.ndim:
+            raise ValueError(f"compute_loss: got a loss of shape {loss.shape}, wanted a scalar")
         rows = leaves(y_pred)[0].shape[0]
         self._loss_tracker.update_state(loss, sample_weight=float(rows))
         if y is not None:
@@ -205,8 +228,9 @@ class Trainer:
     def _program(self, kind: str, data: ArrayData, batch: int) -> Program:
         """The program for batches like `data`'s of that many rows; kept for the next time."""
         types = tuple((tuple(t.shape[1:]), t.dtype) for t in data.tensors())
+        self._drop_stale_programs()
         flags = tuple(layer.trainable for layer in self._flatten_layers())
-        key = (kind, batch, types, flags, _threads(), id(self.optimizer))
+        key = (kind, batch, types, flags, _threads())
         if self.run_eagerly or key not in self._programs:
             self._ensure_built(data)
             if kind == "train":
@@ -215,8 +239,16 @@ class Trainer:
             program = Program(self._trace(kind, data, batch), self._memory, kernels)
             if self.run_eagerly:
                 return program
+            self._drop_stale_programs()  # building the optimizer may have moved the variables
             self._programs[key] = program
         return self._programs[key]
+
+    def _drop_stale_programs(self) -> None:
+        """Programs name the memory of variables: none outlives a change of it (another model's `compile`, say)."""
+        version = optimizers_module.layout_version()
+        if version != self._layout_version:
+            self._programs.clear()
+            self._layout_version = version
 
     def _trace(self, kind: str, data: ArrayData, batch: int):
         outputs = {"train": self._train_outputs, "test": self._test_outputs, "predict": self._predict_outputs}[kind]
@@ -265,8 +297,11 @@ class Trainer:
         names = self._compiled_loss.names
         targets, _, _ = match_outputs(names, data.y, self._output_types)
         for name, loss, target, type_ in zip(names, self._compiled_loss.losses, targets, self._output_types, strict=True):
-            if isinstance(loss, losses_module.SparseCategoricalCrossentropy) and target is not None:
-                _check_labels(name, target.numpy(), type_.shape[-1], getattr(loss, "ignore_class", None))
+            if loss is not None and target is not None:
+                try:
+                    loss.check_targets(target.numpy(), type_.shape)
+                except ValueError as error:
+                    raise ValueError(f"y: output '{name}': {error}") from None
 
     # fit
 
@@ -342,6 +377,7 @@ class Trainer:
                 if self.stop_training:
                     break
         finally:
+            self.optimizer.finalize_variable_values()
             callbacks.on_train_end()
         return self.history
 
@@ -610,18 +646,3 @@ def _class_weights(labels: np.ndarray, class_weight: dict) -> np.ndarray:
     for label, weight in class_weight.items():
         weights[labels == label] = weight
     return weights
-
-
-def _check_labels(output: str, labels: np.ndarray, classes: int, ignored) -> None:
-    if not labels.size:
-        return
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"y: labels of output '{output}': got NaN or infinity, wanted class numbers")
-    bad = (labels < 0) | (labels >= classes)
-    if ignored is not None:
-        bad &= labels != ignored
-    if bad.any():
-        raise ValueError(
-            f"y: labels of output '{output}': got {labels[bad].flat[0]}, wanted class numbers from 0 to {classes - 1}"
-        )
-

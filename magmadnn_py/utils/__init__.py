@@ -11,7 +11,7 @@ from .naming import clear_session
 from .progress import Progbar
 
 __all__ = [
-    "CustomObjectScope", "Progbar", "clear_session", "custom_object_scope", "deserialize_keras_object",
+    "CustomObjectScope", "Progbar", "PyDataset", "Sequence", "clear_session", "custom_object_scope", "deserialize_keras_object",
     "get_custom_objects", "get_registered_name", "get_registered_object", "normalize", "register_keras_serializable",
     "serialize_keras_object", "set_random_seed", "split_dataset", "to_categorical",
 ]  # fmt: skip
@@ -34,7 +34,11 @@ def set_random_seed(seed: int) -> None:
 
 
 def __getattr__(name: str):
-    # `saving` builds on this package, so its names, which Keras has here too, are looked up when used.
+    # `saving` and `data` build on this package, so their names, which Keras has here too, are looked up when used.
+    if name in ("PyDataset", "Sequence"):
+        from ..data import PyDataset
+
+        return PyDataset
     if name in __all__:
         from .. import saving
 

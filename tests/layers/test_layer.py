@@ -146,9 +146,8 @@ class TestTrainingMode:
         assert spy.seen is False
 
     def test_enclosing_layer_decides(self):
-        outer, spy = layers.TimeDistributed(self.Spy()), None
-        spy = outer.layer
-        outer(X[None], training=True)
+        spy = self.Spy()
+        layers.TimeDistributed(spy)(X[None], training=True)
         assert spy.seen is True
         with training_mode(True):
             spy(X)

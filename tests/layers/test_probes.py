@@ -120,6 +120,14 @@ class TestBatchNormalization:
         np.testing.assert_allclose(mean, [0.05, -0.02, 0.07], rtol=1e-5)
         np.testing.assert_allclose(variance, 0.99, rtol=1e-6)
 
+    def test_a_last_batch_of_one_sample(self):
+        import magmadnn_py
+
+        model = magmadnn_py.Sequential([layers.Dense(4), layers.BatchNormalization(), layers.Dense(1)])
+        model.compile("sgd", "mse")
+        history = model.fit(np.ones((33, 3), "float32"), np.ones((33, 1), "float32"), batch_size=32, verbose=0)
+        assert np.isfinite(history.history["loss"]).all()
+
     def test_moving_variance_is_biased(self):
         x = [[1], [2], [3], [4]]
         y, mean, variance = self.train(x, momentum=0.0)
@@ -188,7 +196,7 @@ def test_leaky_relu_defaults_differ():
         (lambda x: np.asfortranarray(x), "Fortran order"),
         (lambda x: x.astype(">f4"), "big-endian"),
         (lambda x: x.astype("float64"), "float64"),
-        (lambda x: (x > 0), "bool"),
+        (lambda x: x > 0, "bool"),
         (lambda x: (x * 10).astype("uint8"), "uint8"),
         (lambda x: (x * 10).astype("int64"), "int64"),
     ],

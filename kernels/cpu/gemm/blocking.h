@@ -30,7 +30,7 @@ inline constexpr int64_t block_rows = 192;
 inline constexpr int64_t block_depth = 256;
 
 /// The same where it is read in place, its rows far apart: as many streams as the prefetchers follow.
-inline constexpr int64_t in_place_depth = 64;
+inline constexpr int64_t in_place_depth = 16;
 
 /// Pixels of a block of a weight gradient, the depth of its products.
 inline constexpr int64_t weight_gradient_depth = 224;

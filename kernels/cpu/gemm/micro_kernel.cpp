@@ -50,17 +50,30 @@ void multiply_tile(const Product<T>& p, int64_t row) {
             for (int j = 0; j < Vectors; j++) sum[i][j] += a[i][k] * bk[j];
     }
     if (p.columns == Vectors * lanes<T>) {
+        if (p.accumulate) {
 #pragma GCC unroll 16
-        for (int i = 0; i < Rows; i++) {
-            T* c = p.c + p.c_rows[row + i];
+            for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+                for (int j = 0; j < Vectors; j++) sum[i][j] += load(p.c + p.c_rows[row + i] + j * lanes<T>);
+        }
+        if (p.bias) {
 #pragma GCC unroll 4
             for (int j = 0; j < Vectors; j++) {
-                if (p.accumulate) sum[i][j] += load(c + j * lanes<T>);
-                if (p.bias) sum[i][j] += load(p.bias + j * lanes<T>);
-                if (p.relu) sum[i][j] = sum[i][j] < Vector<T>{} ? Vector<T>{} : sum[i][j];
-                store(c + j * lanes<T>, sum[i][j]);
+                const Vector<T> bias = load(p.bias + j * lanes<T>);
+#pragma GCC unroll 16
+                for (int i = 0; i < Rows; i++) sum[i][j] += bias;
             }
         }
+        if (p.relu) {
+#pragma GCC unroll 16
+            for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+                for (int j = 0; j < Vectors; j++) sum[i][j] = sum[i][j] < Vector<T>{} ? Vector<T>{} : sum[i][j];
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+            for (int j = 0; j < Vectors; j++) store(p.c + p.c_rows[row + i] + j * lanes<T>, sum[i][j]);
     } else {
         T sums[Rows * Vectors * lanes<T>];
 #pragma GCC unroll 16

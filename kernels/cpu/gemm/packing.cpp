@@ -40,6 +40,16 @@ void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed
 }
 
 template <class T>
+void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride, int64_t depth,
+                 T* packed) {
+    const int64_t start = panels.first(first);
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t p = first; p < end; p++)
+            pack_row(b + k * stride + panels.first(p), panels.columns_of(p),
+                     packed + (panels.first(p) - start) * depth + k * panels.packed_lanes(p));
+}
+
+template <class T>
 void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes, T* packed) {
     for (int64_t k = 0; k < depth; k++) pack_row(b + index[k], columns, packed + k * packed_lanes);
 }
@@ -66,6 +76,8 @@ void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int
 
 template void pack(const float*, int64_t, int64_t, int, int64_t, float*);
 template void pack(const double*, int64_t, int64_t, int, int64_t, double*);
+template void pack_panels(const Panels<float>&, int64_t, int64_t, const float*, int64_t, int64_t, float*);
+template void pack_panels(const Panels<double>&, int64_t, int64_t, const double*, int64_t, int64_t, double*);
 template void pack_indexed(const float*, const int32_t*, int64_t, int, int64_t, float*);
 template void pack_indexed(const double*, const int32_t*, int64_t, int, int64_t, double*);
 template void pack_transposed(const float*, int64_t, int64_t, int, int64_t, float*);

@@ -38,6 +38,11 @@ class Panels {
 template <class T>
 void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed);
 
+/// Packs panels [first, end) of b, row by row, as memory is read best.
+template <class T>
+void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride, int64_t depth,
+                 T* packed);
+
 /// packed[k][j] = b[index[k] + j] for j < columns, up to packed_lanes anything.
 template <class T>
 void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes, T* packed);
