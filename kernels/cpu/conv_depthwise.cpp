@@ -8,7 +8,8 @@
 namespace magmadnn::cpu {
 namespace {
 
-// Channels are taken two vectors at a time, then one, and the last few one by one: `Width` elements per access.
+// Channels are taken two vectors at a time, then one, and the last few one by one: `Width` elements per
+// access.
 template <int Width, class T>
 inline auto load_lanes(const T* p) {
     if constexpr (Width == 1)
@@ -18,9 +19,13 @@ inline auto load_lanes(const T* p) {
 }
 
 template <class T>
-inline void store_lanes(T* p, T value) { *p = value; }
+inline void store_lanes(T* p, T value) {
+    *p = value;
+}
 template <class T>
-inline void store_lanes(T* p, Vector<T> value) { store(p, value); }
+inline void store_lanes(T* p, Vector<T> value) {
+    store(p, value);
+}
 
 /// Calls body.template operator()<Width, Accesses>(channel) for successive channels.
 template <class T, class Body>
@@ -41,8 +46,11 @@ struct PhaseTables {
 
 PhaseTables make_tables(const BlockedSource& source, const Phase& phase, const PixelStrides& target,
                         const ConvolutionShape& shape) {
-    PhaseTables tables = {phase, source.positions(phase), source.taps(phase, 1),
-                          target_positions(source.largest(), phase, target), {}};
+    PhaseTables tables = {phase,
+                          source.positions(phase),
+                          source.taps(phase, 1),
+                          target_positions(source.largest(), phase, target),
+                          {}};
     for (const Tap& t : phase[0]->taps)
         for (const Tap& h : phase[1]->taps)
             for (const Tap& w : phase[2]->taps)
@@ -60,7 +68,8 @@ struct Operands {
     bool relu;
 };
 
-/// target[row][c] = sum over taps of source[row + tap][c] * weights[tap][c] for `Rows` rows and a few channels.
+/// target[row][c] = sum over taps of source[row + tap][c] * weights[tap][c] for `Rows` rows and a few
+/// channels.
 template <int Width, int Accesses, int Rows, class T>
 inline void multiply_rows(const PhaseTables& tables, int64_t row, int64_t c, const Operands<T>& o) {
     using V = decltype(load_lanes<Width>(o.source));
@@ -68,7 +77,8 @@ inline void multiply_rows(const PhaseTables& tables, int64_t row, int64_t c, con
     const T* source[Rows];
     for (int i = 0; i < Rows; i++) {
         source[i] = o.source + c + tables.source_rows[row + i];
-        for (int j = 0; j < Accesses; j++) sum[i][j] = o.bias ? load_lanes<Width>(o.bias + c + j * Width) : V{};
+        for (int j = 0; j < Accesses; j++)
+            sum[i][j] = o.bias ? load_lanes<Width>(o.bias + c + j * Width) : V{};
     }
     const int32_t* const taps = tables.source_taps.data();
     const int64_t* const weight_taps = tables.weight_taps.data();
@@ -121,7 +131,7 @@ class DepthwiseConvolution : public Kernel {
           serial_(shape.work() <= serial_work),
           threads_(s.threads),
           source_(axes_, shape.images, shape.channels, sizeof(T),
-                  {4 * block_rows, level_2_bytes, serial_ ? 1 : 4 * threads_}),
+                  {block_rows, level_2_bytes, tasks_wanted(serial_, threads_)}),
           target_(target, shape.channels) {
         for (const Phase& phase : combinations(axes_))
             phases_.push_back(make_tables(source_, phase, target_, shape_));
@@ -188,7 +198,8 @@ inline void sum_taps(const int32_t* rows, int64_t count, const int32_t* taps, co
 #pragma GCC unroll 8
         for (int k = 0; k < Taps; k++)
 #pragma GCC unroll 2
-            for (int j = 0; j < Accesses; j++) sum[k][j] += d[j] * load_lanes<Width>(pixel + taps[k] + j * Width);
+            for (int j = 0; j < Accesses; j++)
+                sum[k][j] += d[j] * load_lanes<Width>(pixel + taps[k] + j * Width);
     }
     for (int k = 0; k < Taps; k++)
         for (int j = 0; j < Accesses; j++) store_lanes(sums + k * channels + j * Width, sum[k][j]);
@@ -202,8 +213,8 @@ void sum_block(const PhaseTables& tables, int64_t rows, const T* x, const T* dy,
     for_channels<T>(channels, [&]<int Width, int Accesses>(int64_t c) {
         int64_t k = 0;
         for (; k + many <= count; k += many)
-            sum_taps<Width, Accesses, many>(tables.source_rows.data(), rows, taps + k, x + c, dy + c, channels,
-                                            sums + c + k * channels);
+            sum_taps<Width, Accesses, many>(tables.source_rows.data(), rows, taps + k, x + c, dy + c,
+                                            channels, sums + c + k * channels);
         for (; k < count; k++)
             sum_taps<Width, Accesses, 1>(tables.source_rows.data(), rows, taps + k, x + c, dy + c, channels,
                                          sums + c + k * channels);
@@ -218,7 +229,7 @@ class WeightGradient : public Kernel {
           axes_(forward_axes(shape_)),
           serial_(shape_.work() <= serial_work),
           source_(axes_, shape_.images, shape_.channels, sizeof(T),
-                  {4 * block_rows, level_2_bytes, serial_ ? 1 : 4 * s.threads}),
+                  {block_rows, level_2_bytes, tasks_wanted(serial_, s.threads)}),
           dy_(shape_.output, shape_.channels),
           parts_(serial_ ? 1 : std::clamp<int64_t>(source_.blocks(), 1, s.threads)),
           size_(s.outputs[0].size()),

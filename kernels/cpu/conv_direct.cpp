@@ -1,5 +1,5 @@
-// convolution and convolution_input_gradient as products of indexed matrices: rows are positions of the target,
-// the depth runs over (tap, source channel), columns are target channels. No im2col matrix is made.
+// convolution and convolution_input_gradient as products of indexed matrices: rows are positions of the
+// target, the depth runs over (tap, source channel), columns are target channels. No im2col matrix is made.
 #include "conv_geometry.h"
 #include "gemm/packing.h"
 #include "gemm/tasks.h"
@@ -53,7 +53,8 @@ class DirectConvolution : public Kernel {
 };
 
 template <class T>
-DirectConvolution<T>::DirectConvolution(const Signature& s, Direction direction, const ConvolutionShape& shape)
+DirectConvolution<T>::DirectConvolution(const Signature& s, Direction direction,
+                                        const ConvolutionShape& shape)
     : shape_(shape),
       direction_(direction),
       depth_(direction == Direction::forward ? shape.group_channels() : shape.group_filters()),
@@ -62,7 +63,7 @@ DirectConvolution<T>::DirectConvolution(const Signature& s, Direction direction,
       serial_(shape.work() <= serial_work),
       threads_(s.threads),
       source_(axes_, shape.images, depth_ * shape.groups, sizeof(T),
-              {block_rows, level_2_bytes, serial_ ? 1 : 4 * threads_}),
+              {block_rows, level_2_bytes, tasks_wanted(serial_, threads_)}),
       target_(direction == Direction::forward ? shape.output : shape.input, columns_ * shape.groups),
       panels_(columns_) {
     const std::vector<Phase> phases = combinations(axes_);
@@ -70,9 +71,10 @@ DirectConvolution<T>::DirectConvolution(const Signature& s, Direction direction,
     for (const Phase& phase : phases) add_phase(phase);
     const int64_t units = shape_.groups * panels_.count();
     const int64_t blocks = std::max<int64_t>(source_.blocks(), 1);
-    column_parts_ = serial_ ? 1 : std::clamp<int64_t>(4 * threads_ / blocks, 1, std::max<int64_t>(units, 1));
-    packed_elements_ = shape_.groups * packed_group_;
-    copy_elements_ = (source_.copy_elements() + 15) / 16 * 16;
+    column_parts_ =
+        std::clamp<int64_t>(tasks_wanted(serial_, threads_) / blocks, 1, std::max<int64_t>(units, 1));
+    packed_elements_ = round_up(shape_.groups * packed_group_, 16);
+    copy_elements_ = round_up(source_.copy_elements(), 16);
 }
 
 template <class T>
@@ -99,7 +101,8 @@ void DirectConvolution<T>::pack_tap(const T* weights, int64_t unit, T* packed) c
     const int64_t first = panels_.first(panel);
     const int64_t packed_lanes = panels_.packed_lanes(panel);
     packed += group * packed_group_ + tap.tables->packed_start +
-              first * static_cast<int64_t>(tap.tables->source_columns.size()) + tap.place * depth_ * packed_lanes;
+              first * static_cast<int64_t>(tap.tables->source_columns.size()) +
+              tap.place * depth_ * packed_lanes;
     // Weights are [tap][channel of the group][filter].
     weights += tap.index * shape_.group_channels() * shape_.filters + group * shape_.group_filters();
     if (direction_ == Direction::forward)
@@ -136,8 +139,8 @@ void DirectConvolution<T>::run(const Arguments& arguments, ThreadPool& pool) {
 
 /// A block of positions times some of the (group, panel) units.
 template <class T>
-void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_t first_unit, int64_t end_unit,
-                                     const T* packed, const T* bias, T* target) const {
+void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_t first_unit,
+                                     int64_t end_unit, const T* packed, const T* bias, T* target) const {
     for (const PhaseTables& tables : phases_) {
         Product<T> product;
         product.a_rows = tables.source_rows.data();
@@ -152,7 +155,8 @@ void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_
             const int64_t panel = unit % panels_.count();
             const int64_t column = group * columns_ + panels_.first(panel);
             product.a = source + group * depth_;
-            product.b = packed + group * packed_group_ + tables.packed_start + panels_.first(panel) * product.depth;
+            product.b =
+                packed + group * packed_group_ + tables.packed_start + panels_.first(panel) * product.depth;
             product.b_stride = panels_.packed_lanes(panel);
             product.c = start + column;
             product.columns = panels_.columns_of(panel);
@@ -195,7 +199,8 @@ bool supports_input_gradient(const Signature& s) {
 const Registration entries_of_this_file[] = {
     {"convolution", "direct", 10, supports_forward<float>, create_kernel<Forward<float>>},
     {"convolution", "direct", 10, supports_forward<double>, create_kernel<Forward<double>>},
-    {"convolution_input_gradient", "direct", 10, supports_input_gradient<float>, create_kernel<InputGradient<float>>},
+    {"convolution_input_gradient", "direct", 10, supports_input_gradient<float>,
+     create_kernel<InputGradient<float>>},
     {"convolution_input_gradient", "direct", 10, supports_input_gradient<double>,
      create_kernel<InputGradient<double>>},
 };

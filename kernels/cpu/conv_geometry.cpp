@@ -27,7 +27,8 @@ AxisPhase input_gradient_phase(const ConvolutionShape& shape, int axis, int64_t 
 
 }  // namespace
 
-ConvolutionShape::ConvolutionShape(const Attributes& attributes, const Shape& x, const Shape& w, const Shape& y)
+ConvolutionShape::ConvolutionShape(const Attributes& attributes, const Shape& x, const Shape& w,
+                                   const Shape& y)
     : images(x[0]), channels(x.back()), filters(w.back()), groups(attributes.integer("groups")) {
     const size_t rank = x.size() - 2;
     input = at_rank_three(x.data() + 1, rank, 1);
@@ -41,7 +42,8 @@ ConvolutionShape::ConvolutionShape(const Attributes& attributes, const Shape& x,
 bool tables_reach(const Signature& s) {
     for (const auto* types : {&s.inputs, &s.outputs})
         for (const TensorType& type : *types)
-            if (type.rank() > 1 && type.size() / std::max<int64_t>(type.shape[0], 1) > INT32_MAX / 2) return false;
+            if (type.rank() > 1 && type.size() / std::max<int64_t>(type.shape[0], 1) > INT32_MAX / 2)
+                return false;
     return true;
 }
 
@@ -111,11 +113,12 @@ BlockedSource::BlockedSource(const Axes& axes, int64_t images, int64_t channels,
     choose_size(limits, element_bytes);
     source_strides_ = PixelStrides(extent_, channels_);
     strides_ = source_strides_;
-    if (padded_) strides_ = PixelStrides({span(0, size_[1]), span(1, size_[2]), span(2, size_[3])}, channels_);
+    if (padded_)
+        strides_ = PixelStrides({span(0, size_[1]), span(1, size_[2]), span(2, size_[3])}, channels_);
 }
 
 void BlockedSource::choose_size(const Limits& limits, int64_t element_bytes) {
-    constexpr int64_t fewest = 48;  // below this a block no longer repays the passes over the weights
+    constexpr int64_t fewest = 96;  // below this a block no longer repays the passes over the weights
     for (int64_t target = limits.rows;; target /= 2) {
         size_ = {1, 1, 1, 1};
         counts_ = all_;
@@ -168,7 +171,8 @@ std::vector<int32_t> BlockedSource::taps(const Phase& phase, int64_t channels) c
             for (const Tap& w : phase[2]->taps)
                 for (int64_t c = 0; c < channels; c++)
                     table.push_back(static_cast<int32_t>(
-                        strides_.offset(0, t.offset - origin[0], h.offset - origin[1], w.offset - origin[2]) + c));
+                        strides_.offset(0, t.offset - origin[0], h.offset - origin[1], w.offset - origin[2]) +
+                        c));
     return table;
 }
 
@@ -213,9 +217,8 @@ std::vector<int32_t> target_positions(const Block& block, const Phase& phase, co
         for (int64_t t = 0; t < std::min(block.end[0], phase[0]->positions); t++)
             for (int64_t h = 0; h < std::min(block.end[1], phase[1]->positions); h++)
                 for (int64_t w = 0; w < std::min(block.end[2], phase[2]->positions); w++)
-                    table.push_back(static_cast<int32_t>(target.offset(n, t * phase[0]->target_step,
-                                                                       h * phase[1]->target_step,
-                                                                       w * phase[2]->target_step)));
+                    table.push_back(static_cast<int32_t>(target.offset(
+                        n, t * phase[0]->target_step, h * phase[1]->target_step, w * phase[2]->target_step)));
     return table;
 }
 

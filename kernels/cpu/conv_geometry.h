@@ -1,7 +1,7 @@
 // What the convolution kernels share: the window of each axis, blocks of positions, and index tables.
 //
-// n: image; t h w: spatial axes (leading ones have extent 1 below rank 3); c: input channel; f: output channel.
-// A convolution and both of its gradients read an image ("source") at positions
+// n: image; t h w: spatial axes (leading ones have extent 1 below rank 3); c: input channel; f: output
+// channel. A convolution and both of its gradients read an image ("source") at positions
 //     q * source_step + tap offset,     q in [0, positions) on each axis,
 // so that one description serves all three. An input gradient with stride s has s "phases" per axis: input
 // positions p = phase + q * s, each of which sees only every s-th tap of the kernel.
@@ -49,7 +49,6 @@ struct Axis {
     int64_t source_extent, source_step;
     std::vector<AxisPhase> phases;
     int64_t positions() const { return phases[0].positions; }  // the first phase has the most
-
 };
 
 using Axes = std::array<Axis, 3>;
@@ -83,17 +82,19 @@ struct PixelStrides {
     }
 };
 
-/// All positions of a batch cut into blocks, and the part of the source that a block reads. Where taps reach past
-/// the border of the source, each block works on a zero-padded copy of its part.
-/// Axes inside the outermost cut one are whole in every block: index tables made for the largest block, cut short,
-/// then serve the smaller ones at the border too.
+/// All positions of a batch cut into blocks, and the part of the source that a block reads. Where taps reach
+/// past the border of the source, each block works on a zero-padded copy of its part. Axes inside the
+/// outermost cut one are whole in every block: index tables made for the largest block, cut short, then serve
+/// the smaller ones at the border too.
 class BlockedSource {
   public:
-    /// What bounds a block: about `rows` positions, `bytes` of source; smaller where there would be few blocks.
+    /// What bounds a block: about `rows` positions, `bytes` of source; smaller where there would be few
+    /// blocks.
     struct Limits {
         int64_t rows, bytes, blocks;
     };
-    BlockedSource(const Axes& axes, int64_t images, int64_t channels, int64_t element_bytes, const Limits& limits);
+    BlockedSource(const Axes& axes, int64_t images, int64_t channels, int64_t element_bytes,
+                  const Limits& limits);
 
     int64_t blocks() const { return counts_[0] * counts_[1] * counts_[2] * counts_[3]; }
     Block block(int64_t index) const;
@@ -103,7 +104,8 @@ class BlockedSource {
 
     /// Source offset of each position of the largest block that belongs to a phase.
     std::vector<int32_t> positions(const Phase& phase) const;
-    /// Source offset of each (tap, channel) of a phase, taps in row-major order, for the first `channels` ones.
+    /// Source offset of each (tap, channel) of a phase, taps in row-major order, for the first `channels`
+    /// ones.
     std::vector<int32_t> taps(const Phase& phase, int64_t channels) const;
 
     /// The address that the tables' offsets count from: in the source, or in `copy`, which is filled.

@@ -1,7 +1,7 @@
-// convolution_input_gradient, scattering: each tap adds dy W[tap]^T to the pixels of dx that the tap had read.
-// The gathering form (conv_direct.cpp) multiplies zeros wherever a tap would reach outside dy: more than half of
-// its work for a 5x5 kernel without padding on a small image. This one does none, and pays with passes over dx,
-// which must therefore be small.
+// convolution_input_gradient, scattering: each tap adds dy W[tap]^T to the pixels of dx that the tap had
+// read. The gathering form (conv_direct.cpp) multiplies zeros wherever a tap would reach outside dy: more
+// than half of its work for a 5x5 kernel without padding on a small image. This one does none, and pays with
+// passes over dx, which must therefore be small.
 #include "conv_geometry.h"
 #include "gemm/packing.h"
 #include "gemm/tasks.h"
@@ -18,8 +18,9 @@ ConvolutionShape shape_of(const Signature& s) {
 std::array<int64_t, 3> reach(const ConvolutionShape& shape) {
     std::array<int64_t, 3> extents;
     for (int i = 0; i < 3; i++)
-        extents[i] = std::max((shape.output[i] - 1) * shape.stride[i] + (shape.kernel[i] - 1) * shape.dilation[i] + 1,
-                              shape.low[i] + shape.input[i]);
+        extents[i] =
+            std::max((shape.output[i] - 1) * shape.stride[i] + (shape.kernel[i] - 1) * shape.dilation[i] + 1,
+                     shape.low[i] + shape.input[i]);
     return extents;
 }
 
@@ -53,13 +54,14 @@ ScatterGradient<T>::ScatterGradient(const Signature& s)
       panels_(shape_.channels),
       sums_(reach(shape_), panels_.lanes_in_row()),
       dx_(shape_.input, shape_.channels),
-      packed_elements_((shape_.taps() * shape_.filters * panels_.lanes_in_row() + 15) / 16 * 16) {
+      packed_elements_(round_up(shape_.taps() * shape_.filters * panels_.lanes_in_row(), 16)) {
     const auto& [ot, oh, ow] = shape_.output;
     const auto& stride = shape_.stride;
     for (int64_t t = 0; t < ot; t++)
         for (int64_t h = 0; h < oh; h++)
             for (int64_t w = 0; w < ow; w++) {
-                dy_rows_.push_back(static_cast<int32_t>(static_cast<int64_t>(dy_rows_.size()) * shape_.filters));
+                dy_rows_.push_back(
+                    static_cast<int32_t>(static_cast<int64_t>(dy_rows_.size()) * shape_.filters));
                 sum_rows_.push_back(
                     static_cast<int32_t>(sums_.offset(0, t * stride[0], h * stride[1], w * stride[2])));
             }
@@ -85,9 +87,10 @@ void ScatterGradient<T>::run(const Arguments& arguments, ThreadPool& pool) {
     run_tasks(pool, pack_tasks.parts == 1, pack_tasks.parts, [&](int64_t task, int) {
         for (int64_t unit = pack_tasks.begin(task); unit < pack_tasks.begin(task + 1); unit++) {
             const int64_t panel = unit / taps, tap = unit % taps;
-            pack_transposed(weights + (tap * shape_.channels + panels_.first(panel)) * depth, depth, depth,
-                            panels_.columns_of(panel), panels_.packed_lanes(panel),
-                            packed + (panels_.first(panel) * taps + tap * panels_.packed_lanes(panel)) * depth);
+            pack_transposed(
+                weights + (tap * shape_.channels + panels_.first(panel)) * depth, depth, depth,
+                panels_.columns_of(panel), panels_.packed_lanes(panel),
+                packed + (panels_.first(panel) * taps + tap * panels_.packed_lanes(panel)) * depth);
         }
     });
     run_tasks(pool, serial_, shape_.images, [&](int64_t image, int worker) {
@@ -130,7 +133,8 @@ void ScatterGradient<T>::copy_inside(const T* sums, T* dx) const {
             }
 }
 
-/// Where the gathering form would do a good part of its work on zeros, and the sums of an image stay in cache.
+/// Where the gathering form would do a good part of its work on zeros, and the sums of an image stay in
+/// cache.
 template <class T>
 bool supports(const Signature& s) {
     if (!all_of_type<T>(s) || !tables_reach(s)) return false;

@@ -1,5 +1,5 @@
-// convolution_weight_gradient as products of indexed matrices: rows are (tap, input channel), the depth runs over
-// output pixels, columns are filters. x is read where it is; dy is the second operand.
+// convolution_weight_gradient as products of indexed matrices: rows are (tap, input channel), the depth runs
+// over output pixels, columns are filters. x is read where it is; dy is the second operand.
 #include "conv_geometry.h"
 #include "gemm/packing.h"
 #include "gemm/tasks.h"
@@ -13,7 +13,8 @@ class WeightGradient : public Kernel {
   public:
     explicit WeightGradient(const Signature& s);
     size_t workspace_bytes() const override {
-        return sizeof(T) * static_cast<size_t>((image_parts_ - 1) * sums_elements_ + threads_ * worker_.total());
+        return sizeof(T) *
+               static_cast<size_t>((image_parts_ - 1) * sums_elements_ + threads_ * worker_.total());
     }
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
@@ -33,7 +34,8 @@ class WeightGradient : public Kernel {
         T* sums;
     };
     void choose_chunks();
-    void run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch, T* sums) const;
+    void run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch,
+                  T* sums) const;
     void run_block(const T* x, const T* dy, const Block& block, const Share& share, T* scratch) const;
     bool dy_in_place(const Block& block) const;
     void multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel, T* packed_x,
@@ -45,8 +47,8 @@ class WeightGradient : public Kernel {
     bool serial_;
     int64_t threads_;
     Panels<T> panels_;
-    // Threads share out either the (group, panel) units, where the sums are large, or the blocks: then each part
-    // has sums of its own, which are added up at the end in a fixed order.
+    // Threads share out either the (group, panel) units, where the sums are large, or the blocks: then each
+    // part has sums of its own, which are added up at the end in a fixed order.
     bool share_columns_;
     int64_t image_parts_ = 1, column_parts_ = 1;
     BlockedSource source_;
@@ -60,8 +62,6 @@ class WeightGradient : public Kernel {
     std::vector<int32_t> chunk_rows_, chunk_columns_;
 };
 
-constexpr int64_t round_up(int64_t count, int64_t multiple) { return (count + multiple - 1) / multiple * multiple; }
-
 template <class T>
 WeightGradient<T>::WeightGradient(const Signature& s)
     : shape_(s.attributes, s.inputs[0].shape, s.outputs[0].shape, s.inputs[1].shape),
@@ -74,7 +74,7 @@ WeightGradient<T>::WeightGradient(const Signature& s)
                      s.outputs[0].bytes() > level_2_bytes),
       source_(axes_, shape_.images, shape_.channels, sizeof(T),
               {weight_gradient_depth, share_columns_ ? 4 * level_2_bytes : level_2_bytes,
-               serial_ || share_columns_ ? 1 : 4 * threads_}),
+               share_columns_ ? 1 : tasks_wanted(serial_, threads_)}),
       dy_(shape_.output, shape_.filters),
       x_rows_(source_.taps(phase_, shape_.group_channels())),
       x_columns_(source_.positions(phase_)) {
@@ -82,7 +82,7 @@ WeightGradient<T>::WeightGradient(const Signature& s)
         sum_rows_.push_back(static_cast<int32_t>(static_cast<int64_t>(i) * shape_.filters));
     sums_elements_ = round_up(s.outputs[0].size(), 16);
     if (share_columns_)
-        column_parts_ = std::min(4 * threads_, shape_.groups * panels_.count());
+        column_parts_ = std::min(tasks_wanted(serial_, threads_), shape_.groups * panels_.count());
     else if (!serial_)
         image_parts_ = std::clamp<int64_t>(source_.blocks(), 1, threads_);
     choose_chunks();
@@ -96,7 +96,7 @@ template <class T>
 void WeightGradient<T>::choose_chunks() {
     const int64_t channels = shape_.group_channels();
     const int64_t distance = shape_.channels * shape_.stride[2] * static_cast<int64_t>(sizeof(T));
-    pack_x_ = distance >= 256 && channels >= 16 && panels_.count() >= 1000;
+    pack_x_ = distance >= far_bytes && channels >= chunk_rows && panels_.count() >= 8;
     if (!pack_x_) {
         chunks_ = {{0, shape_.taps() * channels}};
         return;
@@ -147,8 +147,8 @@ void WeightGradient<T>::run_part(const T* x, const T* dy, int64_t image_part, in
     }
 }
 
-/// Few rows do not repay the packing of dy. Reading whole vectors in place passes the end of a pixel, which only
-/// at the last one passes the end of the tensor.
+/// Few rows do not repay the packing of dy. Reading whole vectors in place passes the end of a pixel, which
+/// only at the last one passes the end of the tensor.
 template <class T>
 bool WeightGradient<T>::dy_in_place(const Block& block) const {
     const bool last = block.image + block.images == shape_.images && block.end == shape_.output;
@@ -184,14 +184,14 @@ void WeightGradient<T>::run_block(const T* x, const T* dy, const Block& block, c
 }
 
 template <class T>
-void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel,
-                                        T* packed_x, T* sums) const {
+void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t first_panel,
+                                        int64_t end_panel, T* packed_x, T* sums) const {
     const T* dy = product.b;
     const int64_t dy_stride = product.b_stride;  // zero: packed
     for (const Chunk& chunk : chunks_) {
         if (pack_x_) {
-            pack_indexed(x + x_rows_[chunk.row], x_columns_.data(), product.depth, static_cast<int>(chunk.rows),
-                         chunk_rows, packed_x);
+            pack_indexed(x + x_rows_[chunk.row], x_columns_.data(), product.depth,
+                         static_cast<int>(chunk.rows), chunk_rows, packed_x);
             product.a = packed_x;
             product.a_rows = chunk_rows_.data();
             product.a_columns = chunk_columns_.data();
@@ -202,7 +202,8 @@ void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t 
         }
         product.rows = chunk.rows;
         for (int64_t panel = first_panel; panel < end_panel; panel++) {
-            product.b = dy + (panels_.first(panel) - panels_.first(first_panel)) * (dy_stride ? 1 : product.depth);
+            product.b =
+                dy + (panels_.first(panel) - panels_.first(first_panel)) * (dy_stride ? 1 : product.depth);
             product.b_stride = dy_stride ? dy_stride : panels_.packed_lanes(panel);
             product.c = sums + chunk.row * shape_.filters + panels_.first(panel);
             product.columns = panels_.columns_of(panel);

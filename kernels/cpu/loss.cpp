@@ -61,7 +61,61 @@ void update(T* y, const T* other, const Row<T>& row, F&& f) {
         store_partial(y + row.whole, f(row.tail(y, T(0)), row.tail(other, T(0))), row.n - row.whole);
 }
 
-double cost_of_row(int64_t n) { return 10 + 1.5 * static_cast<double>(n); }
+/// As many short rows as a vector has lanes, one per lane: with few classes, rows would fill no vectors.
+template <class T>
+struct NarrowRows {
+    static constexpr int L = lanes<T>;
+    static constexpr int64_t most_classes = 4 * L - 1;
+
+    int64_t n;
+    T elements[most_classes * L];
+
+    NarrowRows(const T* x, int64_t rows, int64_t n) : n(n) {
+        if (rows < L) std::fill_n(elements, n * L, T(0));
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < n; c++) elements[c * L + r] = x[r * n + c];
+    }
+    void write(T* y, int64_t rows) const {
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = 0; c < n; c++) y[r * n + c] = elements[c * L + r];
+    }
+    Vector<T> operator[](int64_t c) const { return load(elements + c * L); }
+    template <class F>
+    void update(F&& f) {
+        for (int64_t c = 0; c < n; c++) store(elements + c * L, f((*this)[c], c));
+    }
+    Vector<T> largest() const {
+        Vector<T> m = Vector<T>{} - std::numeric_limits<T>::infinity();
+        for (int64_t c = 0; c < n; c++) m = maximum<T>(m, (*this)[c]);
+        return m;
+    }
+    /// Turns every element into exp(x - m) and returns the sum of them.
+    Vector<T> exponentials(Vector<T> m) {
+        Vector<T> sum{};
+        update([&](Vector<T> x, int64_t) {
+            const Vector<T> e = math::exp(x - m);
+            sum += e;
+            return e;
+        });
+        return sum;
+    }
+};
+
+/// Calls narrow(first row, rows) for groups of rows of a vector's width, or wide(row) for each where rows are long.
+template <class T, class Narrow, class Wide>
+void each_row(int64_t rows, int64_t n, ThreadPool& pool, Narrow&& narrow, Wide&& wide) {
+    const double cost = 5 + 1.2 * static_cast<double>(n);
+    if (n > NarrowRows<T>::most_classes) {
+        pool.ranges(rows, grain_for(cost), [&](int64_t begin, int64_t end, int) {
+            for (int64_t r = begin; r < end; r++) wide(r);
+        });
+        return;
+    }
+    const int64_t groups = (rows + lanes<T> - 1) / lanes<T>;
+    pool.ranges(groups, grain_for(cost * lanes<T>), [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; i++) narrow(i * lanes<T>, std::min<int64_t>(lanes<T>, rows - i * lanes<T>));
+    });
+}
 
 int64_t rows_of(const TensorType& x) { return x.size() == 0 ? 0 : x.size() / x.shape.back(); }
 bool is_last(const Signature& s) {
@@ -77,13 +131,29 @@ class Softmax final : public Kernel {
     explicit Softmax(const Signature& s) : rows_(rows_of(s.inputs[0])), row_(s.inputs[0].shape.back()) {}
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        pool.ranges(rows_, grain_for(cost_of_row(row_.n)), [&](int64_t begin, int64_t end, int) {
-            for (int64_t r = begin; r < end; r++)
-                one_row(arguments.input<T>(0) + r * row_.n, arguments.output<T>(0) + r * row_.n);
-        });
+        const T* x = arguments.input<T>(0);
+        T* y = arguments.output<T>(0);
+        each_row<T>(
+            rows_, row_.n, pool,
+            [&](int64_t r, int64_t rows) { narrow_rows(x + r * row_.n, y + r * row_.n, rows); },
+            [&](int64_t r) { one_row(x + r * row_.n, y + r * row_.n); });
     }
 
   private:
+    void narrow_rows(const T* x, T* y, int64_t rows) const {
+        NarrowRows<T> tile(x, rows, row_.n);
+        const Vector<T> m = tile.largest();
+        if constexpr (logarithm) {
+            NarrowRows<T> copy = tile;
+            const Vector<T> log_sum = math::log(copy.exponentials(m));
+            tile.update([=](Vector<T> v, int64_t) { return (v - m) - log_sum; });
+        } else {
+            const Vector<T> scale = T(1) / tile.exponentials(m);
+            tile.update([=](Vector<T> v, int64_t) { return v * scale; });
+        }
+        tile.write(y, rows);
+    }
+
     void one_row(const T* x, T* y) const {
         const T m = largest(x, row_);
         if constexpr (logarithm) {
@@ -146,13 +216,32 @@ class CrossEntropy final : public Kernel {
         : rows_(rows_of(s.inputs[0])), row_(s.inputs[0].shape.back()), labels_("softmax_cross_entropy", s) {}
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        pool.ranges(rows_, grain_for(cost_of_row(row_.n)), [&](int64_t begin, int64_t end, int) {
-            for (int64_t r = begin; r < end; r++)
-                arguments.output<T>(0)[r] = loss(arguments.input<T>(0) + r * row_.n, arguments.inputs[1], r);
-        });
+        const T* x = arguments.input<T>(0);
+        T* y = arguments.output<T>(0);
+        each_row<T>(
+            rows_, row_.n, pool,
+            [&](int64_t r, int64_t rows) { narrow_losses(x + r * row_.n, arguments.inputs[1], r, rows, y + r); },
+            [&](int64_t r) { y[r] = loss(x + r * row_.n, arguments.inputs[1], r); });
     }
 
   private:
+    void narrow_losses(const T* x, const void* labels, int64_t r, int64_t rows, T* y) const {
+        const NarrowRows<T> logits(x, rows, row_.n);
+        NarrowRows<T> tile = logits;
+        const Vector<T> m = tile.largest();
+        const Vector<T> log_sum = math::log(tile.exponentials(m));
+        Vector<T> result{};
+        if (labels_.sparse()) {
+            T chosen[lanes<T>] = {};
+            for (int64_t i = 0; i < rows; i++) chosen[i] = x[i * row_.n + labels_.class_of(labels, r + i)];
+            result = log_sum + (m - load(chosen));
+        } else {
+            const NarrowRows<T> weights(labels_.weights(labels, r), rows, row_.n);
+            for (int64_t c = 0; c < row_.n; c++) result += weights[c] * (log_sum + (m - logits[c]));
+        }
+        store_partial<T>(y, result, rows);
+    }
+
     // As log s + (m - x) and not as a difference of two large numbers.
     T loss(const T* x, const void* labels, int64_t r) const {
         const T m = largest(x, row_);
@@ -177,14 +266,36 @@ class CrossEntropyGradient final : public Kernel {
         : rows_(rows_of(s.inputs[0])), row_(s.inputs[0].shape.back()), labels_("softmax_cross_entropy_gradient", s) {}
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        pool.ranges(rows_, grain_for(cost_of_row(row_.n)), [&](int64_t begin, int64_t end, int) {
-            for (int64_t r = begin; r < end; r++)
-                one_row(arguments.input<T>(0) + r * row_.n, arguments.inputs[1], r, arguments.input<T>(2)[r],
-                        arguments.output<T>(0) + r * row_.n);
-        });
+        const T *x = arguments.input<T>(0), *dloss = arguments.input<T>(2);
+        const void* labels = arguments.inputs[1];
+        T* dx = arguments.output<T>(0);
+        each_row<T>(
+            rows_, row_.n, pool,
+            [&](int64_t r, int64_t rows) {
+                narrow_rows(x + r * row_.n, labels, r, rows, dloss + r, dx + r * row_.n);
+            },
+            [&](int64_t r) { one_row(x + r * row_.n, labels, r, dloss[r], dx + r * row_.n); });
     }
 
   private:
+    void narrow_rows(const T* x, const void* labels, int64_t r, int64_t rows, const T* dloss, T* dx) const {
+        NarrowRows<T> tile(x, rows, row_.n);
+        const Vector<T> s = tile.exponentials(tile.largest()), d = load_partial(dloss, rows);
+        if (labels_.sparse()) {
+            const Vector<T> scale = d / s;
+            tile.update([=](Vector<T> e, int64_t) { return e * scale; });
+            tile.write(dx, rows);
+            for (int64_t i = 0; i < rows; i++) dx[i * row_.n + labels_.class_of(labels, r + i)] -= dloss[i];
+        } else {
+            const NarrowRows<T> weights(labels_.weights(labels, r), rows, row_.n);
+            Vector<T> total{};
+            for (int64_t c = 0; c < row_.n; c++) total += weights[c];
+            const Vector<T> scale = total / s;
+            tile.update([&](Vector<T> e, int64_t c) { return (e * scale - weights[c]) * d; });
+            tile.write(dx, rows);
+        }
+    }
+
     void one_row(const T* x, const void* labels, int64_t r, T dloss, T* dx) const {
         const T m = largest(x, row_);
         const T s = exponentials(x, m, row_, dx);

@@ -27,7 +27,9 @@ template <class T>
 class MatMul : public Kernel {
   public:
     explicit MatMul(const Signature& s);
-    size_t workspace_bytes() const override { return sizeof(T) * static_cast<size_t>(threads_ * (a_elements_ + b_elements_)); }
+    size_t workspace_bytes() const override {
+        return sizeof(T) * static_cast<size_t>(threads_ * (a_elements_ + b_elements_));
+    }
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
   private:
@@ -41,8 +43,8 @@ class MatMul : public Kernel {
     void choose_tasks();
     void fill_tables();
     void run_task(const Operands& matrices, int64_t task, T* packed) const;
-    void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel, int64_t end_panel,
-                        T* packed) const;
+    void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel,
+                        int64_t end_panel, T* packed) const;
     const T* pack_a(const Product<T>& product, T* packed) const;
     bool in_place(int64_t panel) const {
         return b_in_place_ && panels_.columns_of(panel) == panels_.packed_lanes(panel);
@@ -53,8 +55,9 @@ class MatMul : public Kernel {
     int threads_;
     std::vector<int64_t> a_offsets_, b_offsets_;
     Panels<T> panels_;
-    bool b_in_place_;        // few rows: the product reads B where it is, as packing costs as much as it saves
-    int64_t group_;          // panels packed at a time
+    // Few rows do not repay packing: the product then reads B where it is, but for a narrow last panel.
+    bool b_in_place_;
+    int64_t group_;  // panels packed at a time
     Cut row_tasks_, column_tasks_, depth_;
     // Where lines of A lie far apart, a block of it is packed too: [depth][rows] or [rows][depth] as in A.
     bool pack_a_;
@@ -77,7 +80,8 @@ MatMul<T>::MatMul(const Signature& s)
     k_ = a[a.size() - (transpose_a_ ? 2 : 1)];
     a_offsets_ = batch_offsets(a, y);
     b_offsets_ = batch_offsets(s.inputs[1].shape, y);
-    if (!transpose_a_ && s.inputs[1].shape.size() == 2) {  // samples of a batch are further rows of one matrix
+    if (!transpose_a_ && s.inputs[1].shape.size() == 2) {
+        // Samples of a batch are further rows of one matrix.
         m_ *= static_cast<int64_t>(a_offsets_.size());
         a_offsets_ = b_offsets_ = {0};
     }
@@ -90,22 +94,24 @@ template <class T>
 void MatMul<T>::choose_blocks() {
     constexpr int64_t reach = INT32_MAX;  // index tables hold 32 bits
     constexpr int64_t element_bytes = sizeof(T);
-    b_in_place_ = !transpose_b_ && (m_ <= 2 * register_tile.rows[register_tile.max_vectors] || n_ <= panel_lanes<T>);
+    b_in_place_ =
+        !transpose_b_ && (m_ <= 2 * register_tile.rows[register_tile.max_vectors] || n_ <= panel_lanes<T>);
     const int64_t longest = b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth;
     depth_ = Cut::by_length(k_, std::min(longest, transpose_a_ ? reach / std::max<int64_t>(m_, 1) : reach));
     const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
-    group_ = std::max<int64_t>(1, level_2_bytes / 2 / (depth * panel_lanes<T> * element_bytes));
+    group_ = std::max<int64_t>(1, level_2_bytes / (depth * panel_lanes<T> * element_bytes));
 
     const int64_t line = (transpose_a_ ? m_ : k_) * element_bytes;
     pack_a_ = m_ > chunk_rows && std::min(group_, panels_.count()) >= 4 &&
-              line >= (transpose_a_ ? far_bytes : 2 * far_bytes);
+              line >= (transpose_a_ ? far_bytes : 4 * far_bytes);
     choose_tasks();
-    row_block_ = pack_a_ ? chunk_rows : std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
+    row_block_ = pack_a_ ? chunk_rows
+                         : std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
     row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);
     group_ = std::min(group_, column_tasks_.longest());
-    b_elements_ = (group_ * panel_lanes<T> * depth + 15) / 16 * 16;
+    b_elements_ = round_up(group_ * panel_lanes<T> * depth, 16);
     a_stride_ = transpose_a_ ? chunk_rows : depth + 2 * lanes<T>;
-    a_elements_ = pack_a_ ? (transpose_a_ ? depth : row_block_) * a_stride_ : 0;
+    a_elements_ = pack_a_ ? round_up((transpose_a_ ? depth : row_block_) * a_stride_, 16) : 0;
 }
 
 /// Cuts rows and columns of Y into tasks so that packing, repeated by each task, costs least.
@@ -116,7 +122,7 @@ void MatMul<T>::choose_tasks() {
     row_tasks_ = {m_, 1};
     column_tasks_ = {panels_.count(), 1};
     if (serial_) return;
-    const int64_t wanted = threads_ == 1 ? 1 : (4 * threads_ + batch - 1) / batch;
+    const int64_t wanted = (tasks_wanted(serial_, threads_) + batch - 1) / batch;
     int64_t best_tasks = 0, best_cost = 0;
     for (int64_t columns = 1; columns <= std::clamp<int64_t>(panels_.count(), 1, wanted); columns++) {
         const int64_t rows = std::clamp<int64_t>(m_ / chunk_rows, 1, (wanted + columns - 1) / columns);
@@ -138,7 +144,8 @@ void MatMul<T>::fill_tables() {
         a_rows_.push_back(static_cast<int32_t>(i * row_stride));
         y_rows_.push_back(static_cast<int32_t>(i * n_));
     }
-    for (int64_t i = 0; i < depth_.longest(); i++) a_columns_.push_back(static_cast<int32_t>(i * column_stride));
+    for (int64_t i = 0; i < depth_.longest(); i++)
+        a_columns_.push_back(static_cast<int32_t>(i * column_stride));
 }
 
 template <class T>
@@ -162,8 +169,8 @@ void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
 
     const int64_t row = row_tasks_.begin(row_task);
     const Cut rows = Cut::by_length(row_tasks_.begin(row_task + 1) - row, row_block_);
-    const Operands own = {all.a + a_offsets_[batch] + row * (transpose_a_ ? 1 : k_), all.b + b_offsets_[batch],
-                          all.bias, all.y + (batch * m_ + row) * n_};
+    const Operands own = {all.a + a_offsets_[batch] + row * (transpose_a_ ? 1 : k_),
+                          all.b + b_offsets_[batch], all.bias, all.y + (batch * m_ + row) * n_};
     const int64_t end_panel = column_tasks_.begin(column_task + 1);
     for (int64_t panel = column_tasks_.begin(column_task); panel < end_panel; panel += group_)
         for (int64_t block = 0; block < depth_.parts; block++)
@@ -172,8 +179,8 @@ void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
 
 /// One group of panels times one block of the depth: the panels are packed once and serve all rows.
 template <class T>
-void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel, int64_t end_panel,
-                               T* packed) const {
+void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel,
+                               int64_t end_panel, T* packed) const {
     const int64_t k = depth_.begin(block);
     const int64_t depth = depth_.begin(block + 1) - k;
     const bool last = block + 1 == depth_.parts;
@@ -187,7 +194,8 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
     } else if (!b_in_place_) {
         pack_panels(panels_, first_panel, end_panel, own.b + k * n_, n_, depth, packed);
     } else if (!in_place(end_panel - 1)) {  // the last panel alone may end within a vector
-        pack_panels(panels_, end_panel - 1, end_panel, own.b + k * n_, n_, depth, packed_panel(end_panel - 1));
+        pack_panels(panels_, end_panel - 1, end_panel, own.b + k * n_, n_, depth,
+                    packed_panel(end_panel - 1));
     }
     for (int64_t part = 0; part < rows.parts; part++) {
         const int64_t m = rows.begin(part);

@@ -1,11 +1,13 @@
 // Max and average pooling over 1 to 3 spatial dimensions, channels last, and their gradients.
 //   n image, d h w spatial position in the input, od oh ow in the output, kd kh kw in the window, c channel
-// The gradients go through dx row by row: a row is finished, from the output rows whose windows cover it, before the
-// next one starts. So threads never meet, and where windows do not overlap every cell is written exactly once.
+// The gradients go through the cells of dx and gather from the windows that cover each: every cell is written once.
 #include <limits>
 
 #include "loops.h"
 #include "registration.h"
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
 
 namespace magmadnn::cpu {
 namespace {
@@ -44,12 +46,6 @@ struct Geometry {
     int64_t window_cells() const { return d.window * h.window * w.window; }
     int64_t x_rows() const { return n * d.in * h.in; }
     int64_t y_rows() const { return n * d.out * h.out; }
-    /// Windows that cover a cell of x, on average.
-    double overlap() const {
-        double cells = 1;
-        for (const Axis* axis : {&d, &h, &w}) cells *= std::max(1.0, double(axis->window) / double(axis->stride));
-        return cells;
-    }
 };
 
 /// Positions inside windows, one per lane of T.
@@ -58,135 +54,189 @@ using Position = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 template <class T>
 using Positions = Vector<Position<T>>;
 
+// Between bytes and lanes of 32 bits the compiler goes element by element, so where there is an instruction for a
+// whole vector it is called by name: 3 times faster in the gradient.
 template <class T, class P>
-struct StoredPositions {
-    typedef P type __attribute__((vector_size(lanes<T> * sizeof(P)), aligned(alignof(P)), may_alias));
-};
-
-template <class T, class P>
-void store_positions(P* p, Positions<T> v) {
-    using Narrow = typename StoredPositions<T, P>::type;
-    *reinterpret_cast<Narrow*>(p) = __builtin_convertvector(v, Narrow);
+inline void store_positions(P* p, Positions<T> v) {
+    if constexpr (sizeof(T) == 4 && sizeof(P) == 1) {
+#if MAGMADNN_VECTOR_BYTES == 64 && defined(__AVX512F__)
+        return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8((__m512i)v));
+#elif MAGMADNN_VECTOR_BYTES == 32 && defined(__AVX2__)
+        const __m128i low = _mm256_castsi256_si128((__m256i)v), high = _mm256_extracti128_si256((__m256i)v, 1);
+        const __m128i words = _mm_packs_epi32(low, high);
+        return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+#endif
+    }
+    for (int i = 0; i < lanes<T>; i++) p[i] = static_cast<P>(v[i]);
 }
 template <class T, class P>
-Positions<T> load_positions(const P* p) {
-    using Narrow = typename StoredPositions<T, P>::type;
-    return __builtin_convertvector(*reinterpret_cast<const Narrow*>(p), Positions<T>);
+inline Positions<T> load_positions(const P* p) {
+    if constexpr (sizeof(T) == 4 && sizeof(P) == 1) {
+#if MAGMADNN_VECTOR_BYTES == 64 && defined(__AVX512F__)
+        return (Positions<T>)_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+#elif MAGMADNN_VECTOR_BYTES == 32 && defined(__AVX2__)
+        return (Positions<T>)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+#endif
+    }
+    Position<T> wide[lanes<T>];
+    for (int i = 0; i < lanes<T>; i++) wide[i] = p[i];
+    return load(wide);
 }
 
-/// The lanes of a vector that starts at channel c and are new where the last vector overlaps the one before it.
-template <class T>
-Positions<T> lanes_from(int64_t first, int64_t last) {
-    Positions<T> mask{};
-    for (int i = 0; i < lanes<T>; i++) mask[i] = i >= first && i < last ? -1 : 0;
-    return mask;
-}
-
-/// Calls vector(c, fresh) for vectors of channels from c on, where `fresh` masks the lanes not covered before; the
-/// last vector overlaps the one before. Fewer channels than lanes: one vector that reaches into what follows, if
-/// `room` says that it may, else channel(c) for each.
-template <class T, class VectorBody, class ChannelBody>
-inline void each_channel(int64_t channels, bool room, VectorBody&& vector, ChannelBody&& channel) {
+/// Calls strip(c, number of vectors) over the channels, four vectors at a time while they last; the last vector
+/// overlaps the one before. Fewer channels than lanes: one vector that reaches into what follows, if `room` says that
+/// it may, else channel(c) for each. So outputs have to be written in ascending order.
+template <class T, class Strip, class Channel>
+inline void each_channel(int64_t channels, bool room, Strip&& strip, Channel&& channel) {
     constexpr int L = lanes<T>;
+    constexpr std::integral_constant<int, 4> four;
+    constexpr std::integral_constant<int, 1> one;
     if (channels >= L) {
         int64_t c = 0;
-        for (; c + L <= channels; c += L) vector(c, ~Positions<T>{});
-        if (c < channels) vector(channels - L, lanes_from<T>(L - (channels - c), L));
+        for (; c + 4 * L <= channels; c += 4 * L) strip(c, four);
+        for (; c + L <= channels; c += L) strip(c, one);
+        if (c < channels) strip(channels - L, one);
     } else if (room) {
-        vector(0, lanes_from<T>(0, channels));
+        strip(0, one);
     } else {
         for (int64_t c = 0; c < channels; c++) channel(c);
     }
 }
 
-// ------------------------------------------------------------------------------------------------------ max_pool
+/// A cell of a window, seen from the window's first cell; or a window that covers a cell of x, seen from dy.
+template <class T>
+struct Cell {
+    int64_t offset;
+    Position<T> position;
+    T scale;
+};
 
-/// Keeps the better of a value and the best so far; the first maximum wins, and so does the first NaN.
-template <class V, class P>
-void keep_better(V value, P position, V& best, P& at) {
-    const auto take = ~(value <= best) & (best == best);
-    best = take ? value : best;
-    at = take ? position : at;
-}
+// ---------------------------------------------------------------------------------------- max_pool, average_pool
 
-template <class T, class P>
-class MaxPool final : public Kernel {
+/// Lists the cells of windows that lie in the input, once for all windows of a row that see the same.
+template <class T>
+class WindowCells {
   public:
-    explicit MaxPool(const Signature& s) : g_(s.attributes, s.inputs[0].shape, s.outputs[0].shape) {}
+    WindowCells(const Geometry& g, Cell<T>* cells) : g_(g), cells_(cells) {}
 
-    void run(const Arguments& arguments, ThreadPool& pool) override {
-        const double cost = (0.4 * static_cast<double>(g_.window_cells()) + 0.5) * static_cast<double>(sizeof(T)) / 4;
+    void start_row(int64_t od, int64_t oh) {
+        d_first_ = g_.d.first_cell(od), d_last_ = g_.d.last_cell(od);
+        h_first_ = g_.h.first_cell(oh), h_last_ = g_.h.last_cell(oh);
+        w_first_ = w_last_ = -1;
+    }
+    void move_to(int64_t ow) {
+        const int64_t first = g_.w.first_cell(ow), last = g_.w.last_cell(ow);
+        if (first == w_first_ && last == w_last_) return;
+        w_first_ = first, w_last_ = last, count_ = 0;
+        for (int64_t kd = d_first_; kd < d_last_; kd++)
+            for (int64_t kh = h_first_; kh < h_last_; kh++)
+                for (int64_t kw = first; kw < last; kw++)
+                    cells_[count_++] = {((kd * g_.h.in + kh) * g_.w.in + kw) * g_.c,
+                                        static_cast<Position<T>>((kd * g_.h.window + kh) * g_.w.window + kw), T(1)};
+    }
+    const Cell<T>* begin() const { return cells_; }
+    const Cell<T>* end() const { return cells_ + count_; }
+    int64_t count() const { return count_; }
+
+  private:
+    const Geometry& g_;
+    Cell<T>* cells_;
+    int64_t count_ = 0, d_first_, d_last_, h_first_, h_last_, w_first_, w_last_;
+};
+
+/// Walks the windows: window(x, cells, y offset, room to read and write a whole vector).
+template <class T>
+class PoolKernel : public Kernel {
+  public:
+    size_t workspace_bytes() const override {
+        return static_cast<size_t>(threads_ * g_.window_cells()) * sizeof(Cell<T>);
+    }
+
+  protected:
+    explicit PoolKernel(const Signature& s)
+        : g_(s.attributes, s.inputs[0].shape, s.outputs[0].shape), threads_(s.threads) {}
+
+    template <class Window>
+    void each_window(const Arguments& arguments, double cost_of_cell, ThreadPool& pool, Window&& window) const {
+        const double cost = (cost_of_cell * static_cast<double>(g_.window_cells()) + 0.5) * sizeof(T) / 4;
+        const T* x = arguments.input<T>(0);
+        const T* x_end = x + g_.x_rows() * g_.w.in * g_.c;
         pool.ranges(g_.y_rows(), grain_for(cost * static_cast<double>(g_.w.out * g_.c)),
-                    [&](int64_t begin, int64_t end, int) {
-                        for (int64_t row = begin; row < end; row++) one_row(arguments, row, end);
+                    [&](int64_t begin, int64_t end, int worker) {
+                        WindowCells<T> cells(g_, static_cast<Cell<T>*>(arguments.workspace) + worker * g_.window_cells());
+                        const int64_t y_end = end * g_.w.out * g_.c;  // where this thread's part ends
+                        for (int64_t row = begin; row < end; row++) {
+                            const int64_t oh = row % g_.h.out, od = row / g_.h.out % g_.d.out;
+                            const int64_t n = row / g_.h.out / g_.d.out;
+                            const T* line =
+                                x + ((n * g_.d.in + g_.d.start(od)) * g_.h.in + g_.h.start(oh)) * g_.w.in * g_.c;
+                            cells.start_row(od, oh);
+                            for (int64_t ow = 0; ow < g_.w.out; ow++) {
+                                cells.move_to(ow);
+                                const T* corner = line + g_.w.start(ow) * g_.c;
+                                const int64_t y = (row * g_.w.out + ow) * g_.c;
+                                const bool room =
+                                    y + lanes<T> <= y_end && cells.count() > 0 &&
+                                    corner + (cells.end() - 1)->offset + lanes<T> <= x_end;
+                                window(corner, cells, y, room);
+                            }
+                        }
                     });
     }
 
-  private:
-    // The part of a window that lies in the input: cells [begin, end) along each axis, x at its cell (0, 0, 0).
-    struct Window {
-        const T* x;
-        int64_t d_begin, d_end, h_begin, h_end, w_begin, w_end;
-    };
+    Geometry g_;
+    int threads_;
+};
 
-    void one_row(const Arguments& arguments, int64_t row, int64_t end) const {
-        const int64_t oh = row % g_.h.out, od = row / g_.h.out % g_.d.out, n = row / g_.h.out / g_.d.out;
-        Window window;
-        window.d_begin = g_.d.first_cell(od), window.d_end = g_.d.last_cell(od);
-        window.h_begin = g_.h.first_cell(oh), window.h_end = g_.h.last_cell(oh);
-        const int64_t start = (n * g_.d.in + g_.d.start(od)) * g_.h.in + g_.h.start(oh);
-        T* y = arguments.output<T>(0) + row * g_.w.out * g_.c;
-        P* positions = arguments.output<P>(1) + row * g_.w.out * g_.c;
-        const T* y_end = arguments.output<T>(0) + end * g_.w.out * g_.c;  // where this thread's part ends
-        const T* x_end = arguments.input<T>(0) + g_.x_rows() * g_.w.in * g_.c;
-        const int64_t reach =
-            (((g_.d.window - 1) * g_.h.in + g_.h.window - 1) * g_.w.in + g_.w.window - 1) * g_.c + lanes<T>;
-        for (int64_t ow = 0; ow < g_.w.out; ow++, y += g_.c, positions += g_.c) {
-            window.w_begin = g_.w.first_cell(ow), window.w_end = g_.w.last_cell(ow);
-            window.x = arguments.input<T>(0) + (start * g_.w.in + g_.w.start(ow)) * g_.c;
-            const bool room = y + lanes<T> <= y_end && window.x + reach <= x_end;
+template <class T, class P>
+class MaxPool final : public PoolKernel<T> {
+  public:
+    explicit MaxPool(const Signature& s) : PoolKernel<T>(s) {}
+
+    void run(const Arguments& arguments, ThreadPool& pool) override {
+        T* y = arguments.output<T>(0);
+        P* positions = arguments.output<P>(1);
+        this->each_window(arguments, 0.4, pool, [&](const T* x, const auto& cells, int64_t first, bool room) {
             each_channel<T>(
-                g_.c, room, [&](int64_t c, Positions<T>) { vector_of_channels(window, c, y, positions); },
-                [&](int64_t c) { one_channel(window, c, y, positions); });
+                this->g_.c, room,
+                [&](int64_t c, auto vectors) { strip<vectors>(x + c, cells, y + first + c, positions + first + c); },
+                [&](int64_t c) { channel(x + c, cells, y + first + c, positions + first + c); });
+        });
+    }
+
+  private:
+    // The first maximum wins, and so does the first NaN: a value is taken unless it is <= the best or that is NaN.
+    template <int vectors>
+    static void strip(const T* x, const WindowCells<T>& cells, T* y, P* positions) {
+        Vector<T> best[vectors];
+        Positions<T> at[vectors];
+        const Position<T> first = cells.count() ? cells.begin()->position : 0;
+        for (int j = 0; j < vectors; j++) {
+            best[j] = Vector<T>{} - std::numeric_limits<T>::infinity();
+            at[j] = broadcast(first);
+        }
+        for (const Cell<T>& cell : cells)
+            for (int j = 0; j < vectors; j++) {
+                const Vector<T> value = load(x + cell.offset + j * lanes<T>);
+                const auto take = ~(value <= best[j]) & (best[j] == best[j]);
+                best[j] = take ? value : best[j];
+                at[j] = take ? broadcast(cell.position) : at[j];
+            }
+        for (int j = 0; j < vectors; j++) {
+            store(y + j * lanes<T>, best[j]);
+            store_positions<T, P>(positions + j * lanes<T>, at[j]);
         }
     }
-
-    template <class Body>
-    void each_cell(const Window& v, Body&& body) const {
-        for (int64_t kd = v.d_begin; kd < v.d_end; kd++)
-            for (int64_t kh = v.h_begin; kh < v.h_end; kh++) {
-                const T* x = v.x + (kd * g_.h.in + kh) * g_.w.in * g_.c;
-                const int64_t position = (kd * g_.h.window + kh) * g_.w.window;
-                for (int64_t kw = v.w_begin; kw < v.w_end; kw++) body(x + kw * g_.c, position + kw);
-            }
+    static void channel(const T* x, const WindowCells<T>& cells, T* y, P* position) {
+        *y = -std::numeric_limits<T>::infinity();
+        *position = cells.count() ? static_cast<P>(cells.begin()->position) : P(0);
+        for (const Cell<T>& cell : cells) {
+            const T value = x[cell.offset];
+            if (value <= *y || *y != *y) continue;
+            *y = value;
+            *position = static_cast<P>(cell.position);
+        }
     }
-    int64_t first_position(const Window& v) const {
-        return (v.d_begin * g_.h.window + v.h_begin) * g_.w.window + v.w_begin;
-    }
-
-    void vector_of_channels(const Window& window, int64_t c, T* y, P* positions) const {
-        Vector<T> best = Vector<T>{} - std::numeric_limits<T>::infinity();
-        Positions<T> at = broadcast(static_cast<Position<T>>(first_position(window)));
-        each_cell(window, [&](const T* x, int64_t position) {
-            keep_better<Vector<T>, Positions<T>>(load(x + c), broadcast(static_cast<Position<T>>(position)), best, at);
-        });
-        store(y + c, best);
-        store_positions<T, P>(positions + c, at);
-    }
-
-    void one_channel(const Window& window, int64_t c, T* y, P* positions) const {
-        T best = -std::numeric_limits<T>::infinity();
-        int64_t at = first_position(window);
-        each_cell(window, [&](const T* x, int64_t position) {
-            const bool take = !(x[c] <= best) & (best == best);
-            best = take ? x[c] : best;
-            at = take ? position : at;
-        });
-        y[c] = best;
-        positions[c] = static_cast<P>(at);
-    }
-
-    Geometry g_;
 };
 
 template <class T>
@@ -207,224 +257,35 @@ std::unique_ptr<Kernel> create_max_pool(const Signature& s) {
 const Registration max_float("max_pool", "channels_float32", 10, supports_max_pool<float>, create_max_pool<float>);
 const Registration max_double("max_pool", "channels_float64", 10, supports_max_pool<double>, create_max_pool<double>);
 
-// ------------------------------------------------------------------------------------------------------ gradients
-
-/// dx[cell] = the sum, over the windows that cover the cell, of what `Term` says the window gives it:
-/// term.window(od, oh, ow, y) with y the window's offset in dy is asked vector(c) or channel(c), and that at(position).
-template <class T, class Term>
-class GradientRows {
-  public:
-    GradientRows(const Geometry& g, const Term& term, T* dx, int64_t y_size) : g_(g), term_(term), dx_(dx), y_size_(y_size) {}
-
-    void run(double cost, ThreadPool& pool) const {
-        pool.ranges(g_.x_rows(), grain_for(cost * static_cast<double>(g_.w.in * g_.c)),
-                    [&](int64_t begin, int64_t end, int) {
-                        for (int64_t row = begin; row < end; row++) one_row(row, dx_ + end * g_.w.in * g_.c);
-                    });
-    }
-
-  private:
-    void one_row(int64_t row, const T* dx_end) const {
-        const int64_t h = row % g_.h.in, d = row / g_.h.in % g_.d.in, n = row / g_.h.in / g_.d.in;
-        T* dx = dx_ + row * g_.w.in * g_.c;
-        bool assigned = g_.w.stride < g_.w.window;  // windows overlap along the row: it starts from zeros
-        if (assigned) std::fill_n(dx, g_.w.in * g_.c, T(0));
-        for (int64_t od = g_.d.first_output(d); od < g_.d.last_output(d); od++)
-            for (int64_t oh = g_.h.first_output(h); oh < g_.h.last_output(h); oh++) {
-                const int64_t position = ((d - g_.d.start(od)) * g_.h.window + h - g_.h.start(oh)) * g_.w.window;
-                if (assigned)
-                    row_of_windows<true>(n, od, oh, position, dx, dx_end);
-                else
-                    row_of_windows<false>(n, od, oh, position, dx, dx_end);
-                assigned = true;
-            }
-        if (!assigned) std::fill_n(dx, g_.w.in * g_.c, T(0));
-    }
-
-    /// Adds one row of windows to a row of dx; without `accumulate` it sets the row, zeros between windows included.
-    template <bool accumulate>
-    void row_of_windows(int64_t n, int64_t od, int64_t oh, int64_t position, T* dx, const T* dx_end) const {
-        int64_t done = 0;  // cells of the row that are set
-        for (int64_t ow = 0; ow < g_.w.out; ow++) {
-            const int64_t start = g_.w.start(ow), first = g_.w.first_cell(ow), last = g_.w.last_cell(ow);
-            if (last <= first) continue;
-            if (!accumulate) std::fill_n(dx + done * g_.c, (start + first - done) * g_.c, T(0));
-            done = start + last;
-            const int64_t y = (((n * g_.d.out + od) * g_.h.out + oh) * g_.w.out + ow) * g_.c;
-            const auto window = term_.window(od, oh, ow, y);
-            T* cells = dx + start * g_.c;
-            const bool room = y + lanes<T> <= y_size_ && cells + (last - 1) * g_.c + lanes<T> <= dx_end;
-            each_channel<T>(
-                g_.c, room,
-                [&](int64_t c, Positions<T> fresh) {
-                    const auto values = window.vector(c);
-                    for (int64_t k = first; k < last; k++) {
-                        T* cell = cells + k * g_.c + c;
-                        const Vector<T> value = values.at(position + k);
-                        store(cell, accumulate ? load(cell) + (fresh ? value : Vector<T>{}) : value);
-                    }
-                },
-                [&](int64_t c) {
-                    const auto values = window.channel(c);
-                    for (int64_t k = first; k < last; k++) {
-                        T* cell = cells + k * g_.c + c;
-                        *cell = accumulate ? *cell + values.at(position + k) : values.at(position + k);
-                    }
-                });
-        }
-        if (!accumulate) std::fill_n(dx + done * g_.c, (g_.w.in - done) * g_.c, T(0));
-    }
-
-    const Geometry& g_;
-    const Term& term_;
-    T* dx_;
-    int64_t y_size_;
-};
-
-template <class T, class P>
-class MaxPoolGradient final : public Kernel {
-  public:
-    explicit MaxPoolGradient(const Signature& s)
-        : g_(s.attributes, s.outputs[0].shape, s.inputs[0].shape), y_size_(s.inputs[0].size()) {}
-
-    void run(const Arguments& arguments, ThreadPool& pool) override {
-        const Term term{arguments.input<T>(0), arguments.input<P>(1)};
-        GradientRows<T, Term>(g_, term, arguments.output<T>(0), y_size_).run(0.3 + 0.4 * g_.overlap(), pool);
-    }
-
-  private:
-    struct Values {
-        Vector<T> dy;
-        Positions<T> chosen;
-        Vector<T> at(int64_t position) const { return chosen == static_cast<Position<T>>(position) ? dy : Vector<T>{}; }
-    };
-    struct Value {
-        T dy;
-        int64_t chosen;
-        T at(int64_t position) const { return chosen == position ? dy : T(0); }
-    };
-    struct Window {
-        const T* dy;
-        const P* positions;
-        Values vector(int64_t c) const { return {load(dy + c), load_positions<T, P>(positions + c)}; }
-        Value channel(int64_t c) const { return {dy[c], positions[c]}; }
-    };
-    struct Term {
-        const T* dy;
-        const P* positions;
-        Window window(int64_t, int64_t, int64_t, int64_t y) const { return {dy + y, positions + y}; }
-    };
-
-    Geometry g_;
-    int64_t y_size_;
-};
-
 template <class T>
-std::unique_ptr<Kernel> create_max_pool_gradient(const Signature& s) {
-    return create_for_positions<MaxPoolGradient, T>(s, s.inputs[1].dtype);
-}
-
-const Registration max_gradient_float("max_pool_gradient", "rows_float32", 10, supports_max_pool<float>,
-                                      create_max_pool_gradient<float>);
-const Registration max_gradient_double("max_pool_gradient", "rows_float64", 10, supports_max_pool<double>,
-                                       create_max_pool_gradient<double>);
-
-// -------------------------------------------------------------------------------------------------- average_pool
-
-/// What the sum of a window is multiplied with: 1 / the cells that count.
-template <class T>
-T scale_of_window(const Geometry& g, bool count_padding, int64_t od, int64_t oh, int64_t ow) {
-    const int64_t cells = count_padding ? g.window_cells() : g.d.cells(od) * g.h.cells(oh) * g.w.cells(ow);
-    return cells ? T(1) / static_cast<T>(cells) : T(0);
-}
-
-template <class T>
-class AveragePool final : public Kernel {
+class AveragePool final : public PoolKernel<T> {
   public:
     explicit AveragePool(const Signature& s)
-        : g_(s.attributes, s.inputs[0].shape, s.outputs[0].shape),
-          count_padding_(s.attributes.flag("count_include_padding")) {}
+        : PoolKernel<T>(s), count_padding_(s.attributes.flag("count_include_padding")) {}
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        const double cost = 0.1 * static_cast<double>(g_.window_cells() + 2) * static_cast<double>(sizeof(T)) / 4;
-        pool.ranges(g_.y_rows(), grain_for(cost * static_cast<double>(g_.w.out * g_.c)),
-                    [&](int64_t begin, int64_t end, int) {
-                        for (int64_t row = begin; row < end; row++) one_row(arguments, row);
-                    });
-    }
-
-  private:
-    void one_row(const Arguments& arguments, int64_t row) const {
-        const int64_t oh = row % g_.h.out, od = row / g_.h.out % g_.d.out, n = row / g_.h.out / g_.d.out;
-        const int64_t start = (n * g_.d.in + g_.d.start(od)) * g_.h.in + g_.h.start(oh);
-        T* y = arguments.output<T>(0) + row * g_.w.out * g_.c;
-        for (int64_t ow = 0; ow < g_.w.out; ow++, y += g_.c) {
-            const T* x = arguments.input<T>(0) + (start * g_.w.in + g_.w.start(ow)) * g_.c;
-            const T scale = scale_of_window<T>(g_, count_padding_, od, oh, ow);
+        T* y = arguments.output<T>(0);
+        this->each_window(arguments, 0.1, pool, [&](const T* x, const auto& cells, int64_t first, bool room) {
+            const int64_t counted = count_padding_ ? this->g_.window_cells() : cells.count();
+            const T scale = counted ? T(1) / static_cast<T>(counted) : T(0);
             each_channel<T>(
-                g_.c, false,
-                [&](int64_t c, Positions<T>) {
-                    Vector<T> sum{};
-                    each_cell(od, oh, ow, [&](int64_t offset) { sum += load(x + offset + c); });
-                    store(y + c, sum * scale);
+                this->g_.c, room,
+                [&](int64_t c, auto vectors) {
+                    Vector<T> sum[vectors] = {};
+                    for (const Cell<T>& cell : cells)
+                        for (int j = 0; j < vectors; j++) sum[j] += load(x + cell.offset + c + j * lanes<T>);
+                    for (int j = 0; j < vectors; j++) store(y + first + c + j * lanes<T>, sum[j] * scale);
                 },
                 [&](int64_t c) {
                     T sum = 0;
-                    each_cell(od, oh, ow, [&](int64_t offset) { sum += x[offset + c]; });
-                    y[c] = sum * scale;
+                    for (const Cell<T>& cell : cells) sum += x[cell.offset + c];
+                    y[first + c] = sum * scale;
                 });
-        }
-    }
-
-    template <class Body>
-    void each_cell(int64_t od, int64_t oh, int64_t ow, Body&& body) const {
-        const int64_t w_begin = g_.w.first_cell(ow), w_end = g_.w.last_cell(ow);
-        for (int64_t kd = g_.d.first_cell(od); kd < g_.d.last_cell(od); kd++)
-            for (int64_t kh = g_.h.first_cell(oh); kh < g_.h.last_cell(oh); kh++)
-                for (int64_t kw = w_begin; kw < w_end; kw++) body(((kd * g_.h.in + kh) * g_.w.in + kw) * g_.c);
-    }
-
-    Geometry g_;
-    bool count_padding_;
-};
-
-template <class T>
-class AveragePoolGradient final : public Kernel {
-  public:
-    explicit AveragePoolGradient(const Signature& s)
-        : g_(s.attributes, s.outputs[0].shape, s.inputs[0].shape),
-          count_padding_(s.attributes.flag("count_include_padding")),
-          y_size_(s.inputs[0].size()) {}
-
-    void run(const Arguments& arguments, ThreadPool& pool) override {
-        const Term term{&g_, count_padding_, arguments.input<T>(0)};
-        GradientRows<T, Term>(g_, term, arguments.output<T>(0), y_size_).run(0.3 + 0.2 * g_.overlap(), pool);
+        });
     }
 
   private:
-    template <class V>
-    struct Same {  // every cell of a window gets as much
-        V value;
-        V at(int64_t) const { return value; }
-    };
-    struct Window {
-        const T* dy;
-        T scale;
-        Same<Vector<T>> vector(int64_t c) const { return {load(dy + c) * scale}; }
-        Same<T> channel(int64_t c) const { return {dy[c] * scale}; }
-    };
-    struct Term {
-        const Geometry* g;
-        bool count_padding;
-        const T* dy;
-        Window window(int64_t od, int64_t oh, int64_t ow, int64_t y) const {
-            return {dy + y, scale_of_window<T>(*g, count_padding, od, oh, ow)};
-        }
-    };
-
-    Geometry g_;
     bool count_padding_;
-    int64_t y_size_;
 };
 
 template <class T>
@@ -436,9 +297,158 @@ const Registration average_float("average_pool", "channels_float32", 10, support
                                  create_kernel<AveragePool<float>>);
 const Registration average_double("average_pool", "channels_float64", 10, supports_average_pool<double>,
                                   create_kernel<AveragePool<double>>);
-const Registration average_gradient_float("average_pool_gradient", "rows_float32", 10, supports_average_pool<float>,
+
+// ------------------------------------------------------------------------------------------------------ gradients
+
+/// Walks the cells of dx with the windows that cover them. `Term` says what a window gives to a cell:
+/// strip<vectors>(window, c, sums) adds it for vectors of channels, channel(window, c) returns it for one.
+template <class T, class Term>
+class GradientKernel : public Kernel {
+  public:
+    explicit GradientKernel(const Signature& s)
+        : g_(s.attributes, s.outputs[0].shape, s.inputs[0].shape), y_size_(s.inputs[0].size()), threads_(s.threads) {
+        for (int64_t w = 0; w < g_.w.in; w++) columns_.push_back({g_.w.first_output(w), g_.w.last_output(w)});
+        for (const Axis* axis : {&g_.d, &g_.h, &g_.w}) most_windows_ *= (axis->window - 1) / axis->stride + 1;
+    }
+
+    size_t workspace_bytes() const override {
+        return static_cast<size_t>(threads_ * 2 * most_windows_) * sizeof(Cell<T>);
+    }
+
+  protected:
+    void run(const Arguments& arguments, const Term& term, ThreadPool& pool) const {
+        const double cost = (0.4 + 0.3 * static_cast<double>(most_windows_)) * sizeof(T) / 4;
+        pool.ranges(g_.x_rows(), grain_for(cost * static_cast<double>(g_.w.in * g_.c)),
+                    [&](int64_t begin, int64_t end, int worker) {
+                        Cell<T>* list = static_cast<Cell<T>*>(arguments.workspace) + worker * 2 * most_windows_;
+                        T* dx = arguments.output<T>(0);
+                        for (int64_t row = begin; row < end; row++)
+                            one_row(row, term, list, dx, dx + end * g_.w.in * g_.c);
+                    });
+    }
+
+    Geometry g_;
+
+  private:
+    void one_row(int64_t row, const Term& term, Cell<T>* list, T* dx, const T* dx_end) const {
+        const int64_t h = row % g_.h.in, d = row / g_.h.in % g_.d.in, n = row / g_.h.in / g_.d.in;
+        Cell<T>* lines = list + most_windows_;  // rows of windows that cover this row
+        int64_t line_count = 0;
+        for (int64_t od = g_.d.first_output(d); od < g_.d.last_output(d); od++)
+            for (int64_t oh = g_.h.first_output(h); oh < g_.h.last_output(h); oh++)
+                lines[line_count++] = {
+                    ((n * g_.d.out + od) * g_.h.out + oh) * g_.w.out,
+                    static_cast<Position<T>>(((d - g_.d.start(od)) * g_.h.window + h - g_.h.start(oh)) * g_.w.window),
+                    term.scale(g_, od, oh)};
+        T* cell = dx + row * g_.w.in * g_.c;
+        for (int64_t w = 0; w < g_.w.in; w++, cell += g_.c) {
+            int64_t count = 0;
+            int64_t last = 0;
+            for (int64_t i = 0; i < line_count; i++)
+                for (int64_t ow = columns_[w].first; ow < columns_[w].last; ow++) {
+                    last = (lines[i].offset + ow) * g_.c;
+                    list[count++] = {last, lines[i].position + static_cast<Position<T>>(w - g_.w.start(ow)),
+                                     lines[i].scale * term.scale_of_column(g_, ow)};
+                }
+            const bool room = cell + lanes<T> <= dx_end && last + lanes<T> <= y_size_;
+            each_channel<T>(
+                g_.c, room,
+                [&](int64_t c, auto vectors) {
+                    Vector<T> sums[vectors] = {};
+                    for (int64_t i = 0; i < count; i++) term.template strip<vectors>(list[i], c, sums);
+                    for (int j = 0; j < vectors; j++) store(cell + c + j * lanes<T>, sums[j]);
+                },
+                [&](int64_t c) {
+                    T sum = 0;
+                    for (int64_t i = 0; i < count; i++) sum += term.channel(list[i], c);
+                    cell[c] = sum;
+                });
+        }
+    }
+
+    struct Range {
+        int64_t first, last;
+    };
+    std::vector<Range> columns_;  // outputs along w whose windows cover each w
+    int64_t most_windows_ = 1, y_size_;
+    int threads_;
+};
+
+template <class T, class P>
+struct MaxTerm {
+    const T* dy;
+    const P* positions;
+
+    T scale(const Geometry&, int64_t, int64_t) const { return 1; }
+    T scale_of_column(const Geometry&, int64_t) const { return 1; }
+    template <int vectors>
+    void strip(const Cell<T>& window, int64_t c, Vector<T>* sums) const {
+        for (int j = 0; j < vectors; j++) {
+            const int64_t y = window.offset + c + j * lanes<T>;
+            const auto here = load_positions<T, P>(positions + y) == window.position;
+            sums[j] += here ? load(dy + y) : Vector<T>{};
+        }
+    }
+    T channel(const Cell<T>& window, int64_t c) const {
+        const int64_t y = window.offset + c;
+        return static_cast<Position<T>>(positions[y]) == window.position ? dy[y] : T(0);
+    }
+};
+
+template <class T, class P>
+class MaxPoolGradient final : public GradientKernel<T, MaxTerm<T, P>> {
+  public:
+    explicit MaxPoolGradient(const Signature& s) : GradientKernel<T, MaxTerm<T, P>>(s) {}
+    void run(const Arguments& arguments, ThreadPool& pool) override {
+        GradientKernel<T, MaxTerm<T, P>>::run(arguments, {arguments.input<T>(0), arguments.input<P>(1)}, pool);
+    }
+};
+
+template <class T>
+std::unique_ptr<Kernel> create_max_pool_gradient(const Signature& s) {
+    return create_for_positions<MaxPoolGradient, T>(s, s.inputs[1].dtype);
+}
+
+const Registration max_gradient_float("max_pool_gradient", "cells_float32", 10, supports_max_pool<float>,
+                                      create_max_pool_gradient<float>);
+const Registration max_gradient_double("max_pool_gradient", "cells_float64", 10, supports_max_pool<double>,
+                                       create_max_pool_gradient<double>);
+
+template <class T>
+struct AverageTerm {
+    const T* dy;
+    bool count_padding;
+
+    static T inverse(int64_t cells) { return cells > 0 ? T(1) / static_cast<T>(cells) : T(0); }
+    T scale(const Geometry& g, int64_t od, int64_t oh) const {
+        return inverse(count_padding ? g.d.window * g.h.window : g.d.cells(od) * g.h.cells(oh));
+    }
+    T scale_of_column(const Geometry& g, int64_t ow) const {
+        return inverse(count_padding ? g.w.window : g.w.cells(ow));
+    }
+    template <int vectors>
+    void strip(const Cell<T>& window, int64_t c, Vector<T>* sums) const {
+        for (int j = 0; j < vectors; j++) sums[j] += load(dy + window.offset + c + j * lanes<T>) * window.scale;
+    }
+    T channel(const Cell<T>& window, int64_t c) const { return dy[window.offset + c] * window.scale; }
+};
+
+template <class T>
+class AveragePoolGradient final : public GradientKernel<T, AverageTerm<T>> {
+  public:
+    explicit AveragePoolGradient(const Signature& s)
+        : GradientKernel<T, AverageTerm<T>>(s), count_padding_(s.attributes.flag("count_include_padding")) {}
+    void run(const Arguments& arguments, ThreadPool& pool) override {
+        GradientKernel<T, AverageTerm<T>>::run(arguments, {arguments.input<T>(0), count_padding_}, pool);
+    }
+
+  private:
+    bool count_padding_;
+};
+
+const Registration average_gradient_float("average_pool_gradient", "cells_float32", 10, supports_average_pool<float>,
                                           create_kernel<AveragePoolGradient<float>>);
-const Registration average_gradient_double("average_pool_gradient", "rows_float64", 10, supports_average_pool<double>,
+const Registration average_gradient_double("average_pool_gradient", "cells_float64", 10, supports_average_pool<double>,
                                            create_kernel<AveragePoolGradient<double>>);
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace magmadnn::cpu {
 namespace {
 
-constexpr int groups = 4;                              // of Philox blocks made together
+constexpr int groups = 3;                              // of Philox blocks made together
 constexpr int64_t batch = groups * Philox::words;      // words of such a call
 constexpr int64_t batches_per_thread = 12000 / batch;  // about 10 us of work
 

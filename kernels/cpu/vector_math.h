@@ -12,6 +12,7 @@ namespace magmadnn::cpu::math {
 using Floats = Vector<float>;
 using Doubles = Vector<double>;
 using Ints = Vector<int32_t>;
+using Unsigned = Vector<uint32_t>;  // where arithmetic on bits may wrap
 
 inline constexpr float infinity = std::numeric_limits<float>::infinity();
 inline constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -30,7 +31,7 @@ inline Floats absolute(Floats x) { return from_bits(bits(x) & 0x7fffffff); }
 inline Floats copy_sign(Floats magnitude, Floats sign) {
     return from_bits((bits(magnitude) & 0x7fffffff) | (bits(sign) & INT32_MIN));
 }
-inline Floats power_of_two(Ints n) { return from_bits((n + 127) << 23); }
+inline Floats power_of_two(Ints n) { return from_bits((Ints)(((Unsigned)n + 127u) << 23)); }
 inline Floats clamp(Floats x, float low, float high) {  // NaN passes
     x = x < low ? broadcast(low) : x;
     return x > high ? broadcast(high) : x;
@@ -47,7 +48,7 @@ inline bool any(Ints mask) {
 inline void reduce_by_log2(Floats x, Ints& n, Floats& r) {
     const float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
     const Floats shifted = x * 1.44269504f + magic;
-    n = bits(shifted) - bits(broadcast(magic));
+    n = (Ints)((Unsigned)bits(shifted) - (Unsigned)bits(broadcast(magic)));
     const Floats whole = shifted - magic;
     r = x - whole * 0.693359375f;  // exact: this part of ln2 has few bits
     r = r + whole * 2.12194440e-4f;
@@ -79,8 +80,8 @@ inline Floats expm1(Floats x) {
 inline Floats log(Floats x) {
     const Ints denormal = x < std::numeric_limits<float>::min();
     const Ints b = bits(denormal ? x * 8388608.0f : x);
-    const Ints n = (b - 0x3f3504f3) >> 23;         // so that the mantissa m lies in [sqrt(1/2), sqrt(2))
-    const Floats f = from_bits(b - (n << 23)) - 1.0f;  // m - 1
+    const Ints n = (Ints)((Unsigned)b - 0x3f3504f3u) >> 23;  // so that the mantissa m lies in [sqrt(1/2), sqrt(2))
+    const Floats f = from_bits((Ints)((Unsigned)b - ((Unsigned)n << 23))) - 1.0f;  // m - 1
     const Floats e = __builtin_convertvector(n - (denormal & 23), Floats);
     const Floats p = polynomial(f, 6.746601330e-2f, -1.167564131e-1f, 1.188817460e-1f, -1.240559142e-1f,
                                 1.421955091e-1f, -1.666799567e-1f, 2.000211873e-1f, -2.500000960e-1f,

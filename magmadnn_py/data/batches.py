@@ -88,6 +88,6 @@ def make_data(x, y=None, sample_weight=None, steps: int | None = None) -> ArrayD
             raise ValueError(f"{name}: got a value, wanted None: the dataset given as x brings its own")
     if hasattr(x, "as_numpy_iterator"):
         x = list(x.as_numpy_iterator())
-    if not hasattr(x, "__iter__") and not hasattr(x, "__getitem__"):
+    if isinstance(x, str | bytes) or not (hasattr(x, "__iter__") or hasattr(x, "__getitem__")):
         raise TypeError(f"x: got {type(x).__name__}, wanted arrays, a generator, a PyDataset or a loader")
     return BatchData(x, steps)

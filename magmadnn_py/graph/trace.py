@@ -92,6 +92,9 @@ class Trace:
     def assign(self, variable, value: Value) -> None:
         if value.type != variable.type:
             raise ValueError(f"variable '{variable.name}': assigned {value.type}, wanted {variable.type}")
+        # The last assignment is made last, and one of a whole flat variable takes the place of those of its parts.
+        for other in [v for v in self._updates if v is variable or (v.base is not None and v.base[0] is variable)]:
+            del self._updates[other]
         self._updates[variable] = value
 
     def random_stream(self) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
+from .node import ReadVariable, Value
 from .operators import Operators
 from .trace import current_trace
 from .types import TensorType, standardize_dtype
@@ -47,6 +50,11 @@ class Variable(Operators):
     @property
     def ndim(self) -> int:
         return self.type.rank
+
+    @cached_property
+    def leaf(self) -> Value:
+        """The contents as a leaf of expressions written outside of a trace; see `graph.expression`."""
+        return ReadVariable(self)()
 
     def numpy(self) -> np.ndarray:
         """A copy of the contents."""

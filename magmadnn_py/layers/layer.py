@@ -161,7 +161,7 @@ class Layer:
         try:
             yield
         except ValueError as error:
-            if "layer '" in str(error):
+            if "layer '" in str(error) or "model '" in str(error):
                 raise
             raise ValueError(f"layer '{self.name}' ({type(self).__name__}): {error}") from error
 

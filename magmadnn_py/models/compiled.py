@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from .. import losses as losses_module
 from .. import metrics as metrics_module
 from ..graph.symbolic import leaves
@@ -75,7 +77,15 @@ class CompiledMetrics:
                     metric = metrics_module.resolve(identifier, self.losses[index], y_true.shape, y_pred.shape)
                     name = identifier if isinstance(identifier, str) else metric.name
                     name = f"{self.names[index]}_{name}" if len(self.names) > 1 else name
-                    self.entries.append((index, weighted, name, metric))
+                    self.entries.append((index, weighted, self._free_name(name, weighted), metric))
+
+    def _free_name(self, name: str, weighted: bool) -> str:
+        """The name, or another if it is taken: "weighted_..." first, as in Keras, then numbered."""
+        taken = {entry[2] for entry in self.entries}
+        candidates = itertools.chain(
+            [name, f"weighted_{name}"] if weighted else [name], (f"{name}_{i}" for i in itertools.count(1))
+        )
+        return next(candidate for candidate in candidates if candidate not in taken)
 
     def update_state(self, y_true, y_pred, sample_weight=None) -> None:
         targets, predictions, weights = match_outputs(self.names, y_true, y_pred, sample_weight)
@@ -110,6 +120,9 @@ def match_outputs(names: list[str], y_true, y_pred, sample_weight=None) -> tuple
     """Targets, predictions and weights as lists, one entry per output."""
     predictions = leaves(y_pred)
     if isinstance(y_true, dict):
+        unknown = sorted(set(y_true) - set(names))
+        if unknown:
+            raise ValueError(f"y: got output names {unknown}, wanted names among {names}")
         targets = [y_true.get(name) for name in names]
     else:
         targets = leaves(y_true)

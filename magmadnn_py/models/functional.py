@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from ..config import floatx
 from ..graph.symbolic import Symbol, calls_between, leaves, map_structure, replay
 from ..graph.types import standardize_dtype
 from ..layers.layer import Layer
@@ -21,7 +24,9 @@ class Functional(Model):
         for argument, structure in (("inputs", inputs), ("outputs", outputs)):
             for leaf in leaves(structure):
                 if not isinstance(leaf, Symbol):
-                    raise ValueError(f"Model: {argument}: got {type(leaf).__name__}, wanted symbols from Input or layers")
+                    raise ValueError(
+                        f"Model: {argument}: got {type(leaf).__name__}, wanted symbols from Input or layers"
+                    )
         self.inputs_structure = inputs
         self.outputs_structure = outputs
         self.inputs = leaves(inputs)
@@ -36,6 +41,9 @@ class Functional(Model):
         for call in self.calls:
             if isinstance(call.function, Layer) and call.function not in found:
                 found.append(call.function)
+        for name, count in Counter(layer.name for layer in found).items():
+            if count > 1:
+                raise ValueError(f"model '{self.name}': {count} layers have the name '{name}', wanted different names")
         return found
 
     @property
@@ -64,8 +72,15 @@ class Functional(Model):
         return map_structure(lambda symbol: symbol.shape, self.outputs_structure)
 
     @property
-    def input_dtypes(self) -> list[str]:
-        return [symbol.dtype for symbol in self.inputs]
+    def input_names(self) -> list[str]:
+        """What the inputs are called in a dict of them."""
+        return list(self.inputs_structure) if isinstance(self.inputs_structure, dict) else [s.name for s in self.inputs]
+
+    def input_dtypes_for(self, x) -> list[str]:
+        if not isinstance(x, dict):
+            return [symbol.dtype for symbol in self.inputs]
+        dtypes = {name: symbol.dtype for name, symbol in zip(self.input_names, self.inputs, strict=False)}
+        return [dtypes.get(name, floatx()) for name in x]
 
     def call(self, inputs, training=None):
         given = self._match(inputs)
@@ -80,12 +95,10 @@ class Functional(Model):
     def _match(self, inputs) -> list:
         """The given inputs in the order of the symbols; dicts go by name."""
         if isinstance(inputs, dict):
-            names = list(self.inputs_structure) if isinstance(self.inputs_structure, dict) else None
-            names = names or [symbol.name for symbol in self.inputs]
-            missing = [name for name in names if name not in inputs]
+            missing = [name for name in self.input_names if name not in inputs]
             if missing:
                 raise ValueError(f"model '{self.name}': inputs: got {sorted(inputs)}, wanted also {missing}")
-            return [inputs[name] for name in names]
+            return [inputs[name] for name in self.input_names]
         given = leaves(inputs)
         if len(given) != len(self.inputs):
             raise ValueError(f"model '{self.name}': inputs: got {len(given)} tensors, wanted {len(self.inputs)}")

@@ -23,6 +23,13 @@ class Model(Trainer, Layer):
         return super().__new__(cls)
 
     def __init__(self, *args, **kwargs):
+        from .functional import Functional
+
+        if (args or "inputs" in kwargs) and not isinstance(self, Functional):
+            # A subclass that gives inputs and outputs here: from now on it is one of Functional.
+            _replace_base(type(self), Functional)
+            Functional.__init__(self, *args, **kwargs)
+            return
         super().__init__(*args, **kwargs)
         self._init_training()
 
@@ -85,3 +92,12 @@ class Model(Trainer, Layer):
 
         return json.dumps(serialize(self), **kwargs)
 
+
+def _replace_base(cls: type, functional: type) -> None:
+    """Puts Functional in the place of Model among the bases of a class, or of those above it."""
+    if Model in cls.__bases__:
+        cls.__bases__ = tuple(functional if base is Model else base for base in cls.__bases__)
+        return
+    for base in cls.__bases__:
+        if issubclass(base, Model):
+            _replace_base(base, functional)

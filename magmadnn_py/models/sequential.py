@@ -35,8 +35,7 @@ class Sequential(Model):
         if isinstance(layer, InputLayer) and self._layers:
             raise ValueError(f"Sequential: add: Input '{layer.name}' comes after other layers, wanted it first")
         self._layers.append(layer)
-        self._functional = None
-        self.built = False
+        self._take_apart()
         if rebuild and isinstance(self._layers[0], InputLayer):
             self._connect(self._layers[0].output)
 
@@ -45,11 +44,16 @@ class Sequential(Model):
         if not self._layers:
             raise ValueError("Sequential: pop: there are no layers")
         layer = self._layers.pop()
-        self._functional = None
-        self.built = False
+        self._take_apart()
         if self._layers and isinstance(self._layers[0], InputLayer):
             self._connect(self._layers[0].output)
         return layer
+
+    def _take_apart(self) -> None:
+        self._functional = None
+        self.built = False
+        self._programs = {}
+        self._output_types = []
 
     def _connect(self, symbol: Symbol) -> None:
         outputs = symbol
@@ -109,9 +113,8 @@ class Sequential(Model):
     def output_shape(self):
         return self._described().output_shape
 
-    @property
-    def input_dtypes(self) -> list[str]:
-        return self._functional.input_dtypes if self._functional else [floatx()]
+    def input_dtypes_for(self, x) -> list[str]:
+        return self._functional.input_dtypes_for(x) if self._functional else [floatx()]
 
     @property
     def calls(self):

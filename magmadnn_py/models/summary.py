@@ -52,7 +52,7 @@ def _add_rows(table: Table, model, expand_nested: bool, show_trainable: bool, de
         row = [
             "  " * depth + f"{layer.name} ({type(layer).__name__})",
             shapes.get(layer, "?"),
-            f"{layer.count_params():,}",
+            f"{layer.count_params():,}" if layer.built else "0 (unbuilt)",
         ]
         if show_trainable:
             row.append("Y" if layer.trainable else "N")

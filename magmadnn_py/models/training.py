@@ -14,8 +14,8 @@ import numpy as np
 
 from .. import losses as losses_module
 from .. import metrics as metrics_module
-from .. import optimizers as optimizers_module
 from .. import ops
+from .. import optimizers as optimizers_module
 from ..callbacks import CallbackList
 from ..config import floatx
 from ..data import ArrayData, BatchData, make_data
@@ -24,7 +24,6 @@ from ..graph.symbolic import leaves, map_structure
 from ..graph.types import is_floating
 from ..layers.layer import training_mode
 from ..passes import FORWARD_PASSES, run_passes
-from ..optimizers import layout_version
 from ..runtime.program import Program, SharedMemory
 from ..runtime.tensor import Tensor
 from ..saving import deserialize, serialize
@@ -46,6 +45,7 @@ class Trainer:
         self.stop_training = False
         self.history = None
         self.run_eagerly = False
+        self.steps_per_execution = 1
         self.epoch = 0  # epochs trained so far, for checkpoints
         self._compile_arguments: dict | None = None
         self._compiled_loss: CompiledLoss | None = None
@@ -103,7 +103,7 @@ class Trainer:
                 losses_module.as_loss(entry)
         self.run_eagerly = bool(run_eagerly)
         self.steps_per_execution = steps_per_execution
-        self._loss_tracker = metrics_module.Mean(name="loss")
+        self._loss_tracker = metrics_module.Mean(name="loss", dtype=floatx())
         self._compiled_loss = None
         self._compiled_metrics = None
         self._programs = {}
@@ -114,7 +114,9 @@ class Trainer:
 
     def get_compile_config(self) -> dict | None:
         """What `compile` was given, as a config; None if it was not called."""
-        return None if self._compile_arguments is None else serialize({**self._compile_arguments, "optimizer": self.optimizer})
+        if self._compile_arguments is None:
+            return None
+        return serialize({**self._compile_arguments, "optimizer": self.optimizer})
 
     def compile_from_config(self, config: dict) -> None:
         """Compiles with what `get_compile_config` returned, or Keras wrote; makes the optimizer's state if it can."""
@@ -127,17 +129,23 @@ class Trainer:
         if not self.compiled:
             raise ValueError(f"model '{self.name}': {method}() needs compile() first")
 
-    def _compile_for_outputs(self, count: int) -> None:
+    def _compile_for_outputs(self, y_pred) -> None:
         if self._compiled_loss is not None:
             return
-        names = self.output_names
-        if len(names) != count:
+        count = len(leaves(y_pred))
+        if isinstance(y_pred, dict) and len(y_pred) == count:
+            names = list(y_pred)
+        elif len(self.output_names) == count:
+            names = self.output_names
+        else:
             names = [f"output_{i}" for i in range(count)]
         given = self._compile_arguments
         self._compiled_loss = CompiledLoss(given["loss"], given["loss_weights"], names)
         self._compiled_metrics = CompiledMetrics(given["metrics"], given["weighted_metrics"], given["loss"], names)
         several = len(names) > 1
-        self._part_trackers = {name: metrics_module.Mean(name=f"{name}_loss") for name in names if several}
+        self._part_trackers = {
+            name: metrics_module.Mean(name=f"{name}_loss", dtype=floatx()) for name in names if several
+        }
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The scalar to minimise; override it for a loss that compile() cannot express.
@@ -176,8 +184,7 @@ class Trainer:
         """Current values by name, sorted as Keras's logs are."""
         results = {"loss": self._loss_tracker.result()}
         if self._compiled_metrics is not None:
-            results.update({name: tracker.result() for name, tracker in self._part_trackers.items()})
-            results = {(k if k == "loss" or k not in self._part_trackers else f"{k}_loss"): v for k, v in results.items()}
+            results.update({tracker.name: tracker.result() for tracker in self._part_trackers.values()})
             results.update(self._compiled_metrics.results())
         return {name: float(np.asarray(value)) for name, value in sorted(results.items())}
 
@@ -210,7 +217,7 @@ class Trainer:
         return y_pred
 
     def _total_loss(self, trace: Trace, x, y, y_pred, sample_weight, training: bool):
-        self._compile_for_outputs(len(leaves(y_pred)))
+        self._compile_for_outputs(y_pred)
         given = {"x": x, "y": y, "y_pred": y_pred, "sample_weight": sample_weight, "training": training}
         if "training" not in inspect.signature(self.compute_loss).parameters:
             del given["training"]
@@ -227,14 +234,14 @@ class Trainer:
 
     def _program(self, kind: str, data: ArrayData, batch: int) -> Program:
         """The program for batches like `data`'s of that many rows; kept for the next time."""
-        types = tuple((tuple(t.shape[1:]), t.dtype) for t in data.tensors())
+        types = repr(map_structure(lambda t: None if t is None else (t.shape[1:], t.dtype), data.structure))
         self._drop_stale_programs()
         flags = tuple(layer.trainable for layer in self._flatten_layers())
         key = (kind, batch, types, flags, _threads())
         if self.run_eagerly or key not in self._programs:
-            self._ensure_built(data)
+            self._ensure_built(data, batch)
             if kind == "train":
-                self.optimizer.build(self.trainable_variables)
+                self._build_optimizer()
             kernels = "reference" if self.run_eagerly else "best"
             program = Program(self._trace(kind, data, batch), self._memory, kernels)
             if self.run_eagerly:
@@ -242,6 +249,17 @@ class Trainer:
             self._drop_stale_programs()  # building the optimizer may have moved the variables
             self._programs[key] = program
         return self._programs[key]
+
+    def _build_optimizer(self) -> None:
+        variables = self.trainable_variables
+        if not variables:
+            raise ValueError(f"model '{self.name}': fit: there are no trainable weights, wanted at least one")
+        if self.optimizer.built and set(variables) != set(self.optimizer.trainable_variables):
+            raise ValueError(
+                f"model '{self.name}': other weights are trainable now than when its optimizer '{self.optimizer.name}' "
+                "was first used: call compile() again, with a new optimizer"
+            )
+        self.optimizer.build(variables)
 
     def _drop_stale_programs(self) -> None:
         """Programs name the memory of variables: none outlives a change of it (another model's `compile`, say)."""
@@ -257,7 +275,7 @@ class Trainer:
             return trace.graph(outputs(trace, x, y, sample_weight))
 
     def _placeholders(self, trace: Trace, data: ArrayData, batch: int) -> tuple:
-        dtypes = iter(getattr(self, "input_dtypes", None) or [])
+        dtypes = iter(self.input_dtypes_for(data.x))
 
         def x_input(tensor):
             natural = tensor.dtype if tensor.dtype in ("int32", "int64") else floatx()
@@ -278,13 +296,17 @@ class Trainer:
             map_structure(other("sample_weight"), data.sample_weight),
         )
 
-    def _ensure_built(self, data: ArrayData) -> None:
+    def input_dtypes_for(self, x) -> list[str]:
+        """Element types that the model wants for the leaves of `x`; an empty list where any will do."""
+        return []
+
+    def _ensure_built(self, data: ArrayData, batch: int) -> None:
         """Makes weights that do not exist yet, by tracing the network once on the data's shapes."""
         if getattr(self, "_functional", None) is None and hasattr(self, "add") and not self.built:
             self.build(data.tensors()[0].shape)
         if not self.built or not self._traced_once():
             with Trace() as trace:
-                x, _, _ = self._placeholders(trace, data, 1)
+                x, _, _ = self._placeholders(trace, data, batch)
                 self._forward(x, training=False)
 
     def _traced_once(self) -> bool:
@@ -296,7 +318,9 @@ class Trainer:
             return
         names = self._compiled_loss.names
         targets, _, _ = match_outputs(names, data.y, self._output_types)
-        for name, loss, target, type_ in zip(names, self._compiled_loss.losses, targets, self._output_types, strict=True):
+        for name, loss, target, type_ in zip(
+            names, self._compiled_loss.losses, targets, self._output_types, strict=True
+        ):
             if loss is not None and target is not None:
                 try:
                     loss.check_targets(target.numpy(), type_.shape)
@@ -354,12 +378,21 @@ class Trainer:
         data = self._weighted(data, class_weight)
         batch_size = _batch_size(batch_size, data)
         _positive(epochs, "epochs")
+        _positive(initial_epoch + 1, "initial_epoch + 1")
+        for argument, value in (("steps_per_epoch", steps_per_epoch), ("validation_steps", validation_steps)):
+            if value is not None:
+                _positive(value, argument)
+        if not isinstance(validation_freq, list | tuple | set):
+            _positive(validation_freq, "validation_freq")
         steps = _step_count(data, batch_size, steps_per_epoch)
         callbacks = CallbackList(
             callbacks, model=self, verbose=verbose, epochs=epochs, steps=steps, samples=getattr(data, "rows", None)
         )
         self.stop_training = False
-        self._compile_for_data(data, batch_size)
+        self._prepare("train", data, batch_size)
+        if validation is not None:
+            validation_batch_size = _batch_size(validation_batch_size or batch_size, validation, "validation_")
+            self._prepare("test", validation, validation_batch_size)
         callbacks.on_train_begin()
         if callbacks.initial_epoch is not None:
             initial_epoch = callbacks.initial_epoch
@@ -370,8 +403,7 @@ class Trainer:
                 self._run_epoch("train", data, batch_size, steps_per_epoch, callbacks, shuffle, class_weight)
                 logs = self.get_metrics_result()
                 if validation is not None and _validates(epoch, validation_freq):
-                    size = validation_batch_size or batch_size
-                    logs.update(self._validate(validation, size, validation_steps, callbacks))
+                    logs.update(self._validate(validation, validation_batch_size, validation_steps, callbacks))
                 self.epoch = epoch + 1
                 callbacks.on_epoch_end(epoch, logs)
                 if self.stop_training:
@@ -381,9 +413,10 @@ class Trainer:
             callbacks.on_train_end()
         return self.history
 
-    def _compile_for_data(self, data, batch_size) -> None:
+    def _prepare(self, kind: str, data, batch_size) -> None:
+        """Makes the program and looks at the targets: what does not fit is found before anything is changed."""
         if isinstance(data, ArrayData):
-            self._program("train", data, min(batch_size, len(data)))
+            self._program(kind, data, min(batch_size, len(data)))
             self._check_targets(data)
 
     def _weighted(self, data, class_weight):
@@ -401,45 +434,53 @@ class Trainer:
             order = self._order(len(data), batch_size, shuffle) if shuffle else None
             self._run_arrays(kind, data, batch_size, steps_limit, callbacks, order)
             return
-        mode = "train" if kind == "train" else "test"
-        for step, batch in enumerate(data.epoch(self._shuffle_generator() if shuffle else None)):
+        step = 0
+        for batch in data.epoch(self._shuffle_generator() if shuffle else None):
             batch = self._weighted(batch, class_weight)
-            callbacks.on_batch_begin(mode, step)
+            callbacks.on_batch_begin(kind, step)
             program = self._program(kind, batch, len(batch))
             self._check_targets(batch)
             self._before_step()
             program.run_batches(batch.tensors(), 0, len(batch), 1)
-            callbacks.on_batch_end(mode, step, self.get_metrics_result())
-            if self.stop_training:
-                break
+            callbacks.on_batch_end(kind, step, self.get_metrics_result())
+            step += 1
+            if kind == "train" and self.stop_training:
+                return
+        if not step:
+            raise ValueError("x: the dataset gave no batch, wanted at least one")
+        if step < (data.steps or 0):
+            warnings.warn(f"the dataset gave {step} batches, wanted {data.steps} for an epoch", stacklevel=3)
 
     def _run_arrays(self, kind, data: ArrayData, batch_size, steps_limit, callbacks, order) -> None:
         tensors = data.tensors()
-        mode = "train" if kind == "train" else "test"
+        for step, first, batch, count in self._paced_runs(kind, len(data), batch_size, steps_limit, callbacks):
+            callbacks.on_batch_begin(kind, step)
+            self._before_step()
+            self._program(kind, data, batch).run_batches(tensors, first, batch, count, order)
+            logs = self.get_metrics_result() if callbacks.wants_batch_logs(kind) else {}
+            callbacks.on_batch_end(kind, step + count - 1, logs)
+            if kind == "train" and self.stop_training:
+                return
+
+    def _paced_runs(self, kind: str, rows: int, batch_size: int, steps_limit, callbacks):
+        """(step, first row, batch, number of steps) of each native call."""
         step = 0
-        pace = _Pace(self._steps_per_call(callbacks, mode))
-        for first, batch, steps in _runs(len(data), batch_size, steps_limit):
-            program = None if self.run_eagerly else self._program(kind, data, batch)
+        pace = _Pace(self._steps_per_call(callbacks, kind))
+        for first, batch, steps in _runs(rows, batch_size, steps_limit):
             done = 0
-            while done < steps and not self.stop_training:
+            while done < steps:
                 count = min(pace.steps, steps - done)
-                if self.run_eagerly:
-                    program = self._program(kind, data, batch)
-                callbacks.on_batch_begin(mode, step)
-                self._before_step()
                 start = time.perf_counter()
-                program.run_batches(tensors, first + done * batch, batch, count, order)
+                yield step, first + done * batch, batch, count
                 pace.update(count, time.perf_counter() - start)
                 done += count
                 step += count
-                logs = self.get_metrics_result() if callbacks.wants_batch_logs(mode) else {}
-                callbacks.on_batch_end(mode, step - 1, logs)
 
-    def _steps_per_call(self, callbacks, mode: str) -> int | None:
+    def _steps_per_call(self, callbacks, kind: str) -> int | None:
         """A fixed number of steps between returns to Python, or None for as many as the pace allows."""
         if self.run_eagerly or getattr(self.optimizer, "host_schedule", False):
             return 1
-        return self.steps_per_execution if callbacks.needs_batch_hooks(mode) else None
+        return self.steps_per_execution if callbacks.needs_batch_hooks(kind) else None
 
     def _before_step(self) -> None:
         if getattr(self.optimizer, "host_schedule", False):
@@ -457,9 +498,10 @@ class Trainer:
         generator = self._shuffle_generator()
         if shuffle != "batch":
             return Tensor.from_array(generator.permutation(rows).astype(np.int64))
-        starts = generator.permutation(rows // batch_size) * batch_size
-        whole = (starts[:, None] + np.arange(batch_size)).ravel()
-        return Tensor.from_array(np.concatenate([whole, np.arange(len(whole), rows)]).astype(np.int64))
+        order = np.arange(rows)
+        for first in range(0, rows, batch_size):
+            generator.shuffle(order[first : first + batch_size])
+        return Tensor.from_array(order)
 
     # evaluate and predict
 
@@ -493,9 +535,7 @@ class Trainer:
         count = _step_count(data, batch_size, steps)
         if not isinstance(callbacks, CallbackList):
             callbacks = CallbackList(callbacks, model=self, verbose=verbose, epochs=1, steps=count, mode="test")
-        if isinstance(data, ArrayData):
-            self._program("test", data, min(batch_size, len(data)))
-            self._check_targets(data)
+        self._prepare("test", data, batch_size)
         self.reset_metrics()
         callbacks.on_test_begin()
         self._run_epoch("test", data, batch_size, steps, callbacks)
@@ -515,15 +555,16 @@ class Trainer:
         No rows give empty arrays of the right shape.
         """
         data = make_data(x, None, None, steps)
-        callbacks = CallbackList(
-            callbacks, model=self, verbose=verbose, epochs=1, steps=_step_count(data, batch_size or 32, steps), mode="predict"
-        )
+        if isinstance(data, ArrayData):
+            batch_size = 32 if batch_size is None else batch_size
+            _positive(batch_size, "batch_size")
+        count = _step_count(data, batch_size, steps)
+        callbacks = CallbackList(callbacks, model=self, verbose=verbose, epochs=1, steps=count, mode="predict")
         callbacks.on_predict_begin()
         if isinstance(data, ArrayData):
-            results = self._predict_arrays(data, batch_size or 32, steps, callbacks)
+            results = self._predict_arrays(data, batch_size, steps, callbacks)
         else:
-            parts = [self._predict_arrays(ArrayData(batch.x), len(batch), None, callbacks) for batch in data.epoch()]
-            results = [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
+            results = self._predict_batches(data, callbacks)
         callbacks.on_predict_end()
         found = iter(results)
         return map_structure(lambda leaf: next(found), self._output_structure)
@@ -532,15 +573,23 @@ class Trainer:
         rows = len(data) if steps_limit is None else min(len(data), steps_limit * batch_size)
         example = self._program("predict", data, max(1, min(batch_size, rows)))
         results = [Tensor((rows, *value.shape[1:]), value.dtype) for value in example.graph.outputs]
-        step = 0
-        for first, batch, steps in _runs(rows, batch_size, None):
+        for step, first, batch, count in self._paced_runs("predict", rows, batch_size, None, callbacks):
+            callbacks.on_batch_begin("predict", step)
             program = self._program("predict", data, batch)
-            for done in range(steps):
-                callbacks.on_batch_begin("predict", step)
-                program.run_batches(data.tensors(), first + done * batch, batch, 1, None, results)
-                callbacks.on_batch_end("predict", step, {})
-                step += 1
+            program.run_batches(data.tensors(), first, batch, count, None, results)
+            callbacks.on_batch_end("predict", step + count - 1, {})
         return [result.numpy() for result in results]
+
+    def _predict_batches(self, data: BatchData, callbacks) -> list[np.ndarray]:
+        parts = []
+        silent = CallbackList(verbose=0, mode="predict")
+        for step, batch in enumerate(data.epoch()):
+            callbacks.on_batch_begin("predict", step)
+            parts.append(self._predict_arrays(ArrayData(batch.x), max(1, len(batch)), None, silent))
+            callbacks.on_batch_end("predict", step, {})
+        if not parts:
+            raise ValueError("x: the dataset gave no batch, wanted at least one")
+        return [np.concatenate(outputs) for outputs in zip(*parts, strict=True)]
 
     # Single batches
 
@@ -604,15 +653,15 @@ def _positive(value, argument: str) -> None:
         raise ValueError(f"{argument}: got {value!r}, wanted a positive integer")
 
 
-def _batch_size(batch_size, data) -> int | None:
+def _batch_size(batch_size, data, part: str = "") -> int | None:
     if isinstance(data, BatchData):
-        if batch_size is not None:
+        if batch_size is not None and not part:
             raise ValueError(f"batch_size: got {batch_size}, wanted None: the dataset brings its own batches")
         return None
     if not len(data):
-        raise ValueError("x: got no rows, wanted at least one")
+        raise ValueError(f"{part and 'validation_data: '}x: got no rows, wanted at least one")
     batch_size = 32 if batch_size is None else batch_size
-    _positive(batch_size, "batch_size")
+    _positive(batch_size, f"{part}batch_size")
     return int(batch_size)
 
 
@@ -624,18 +673,25 @@ def _step_count(data, batch_size, limit) -> int | None:
 
 
 def _validates(epoch: int, frequency) -> bool:
-    if isinstance(frequency, int):
-        return (epoch + 1) % frequency == 0
-    return epoch + 1 in frequency
+    if isinstance(frequency, list | tuple | set):
+        return epoch + 1 in frequency
+    return (epoch + 1) % frequency == 0
 
 
 def _validation_data(given, steps):
-    if isinstance(given, tuple | list) and 1 <= len(given) <= 3:
+    if not isinstance(given, tuple | list):
+        return make_data(given, steps=steps)
+    if not 1 <= len(given) <= 3:
+        raise ValueError(f"validation_data: got {len(given)} parts, wanted (x, y) or (x, y, sample_weight)")
+    try:
         return make_data(*given, steps=steps)
-    return make_data(given, steps=steps)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"validation_data: {error}") from None
 
 
 def _class_weights(labels: np.ndarray, class_weight: dict) -> np.ndarray:
+    if not isinstance(class_weight, dict) or not all(isinstance(label, int | np.integer) for label in class_weight):
+        raise ValueError(f"class_weight: got {class_weight!r}, wanted a dict of class numbers to weights")
     if labels.ndim > 2:
         raise ValueError(
             f"class_weight: targets have shape {labels.shape}; for maps use sample_weight of shape (batch, h, w)"

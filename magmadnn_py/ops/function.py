@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..graph.node import Constant, ReadVariable, Value
+from ..graph.node import Constant, Value
 from ..graph.symbolic import Symbol, leaves, record
 from ..graph.trace import current_trace
 from ..graph.types import is_floating, promote, standardize_dtype
@@ -46,7 +46,7 @@ def convert(value, like: str | None = None) -> Value:
         return value
     if isinstance(value, Variable):
         trace = current_trace()
-        return trace.read(value) if trace is not None else ReadVariable(value)()
+        return trace.read(value) if trace is not None else value.leaf
     if isinstance(value, bool | int | float):
         return Constant(np.array(value, _scalar_dtype(value, like)))()
     if isinstance(value, Symbol):

@@ -209,6 +209,8 @@ class Optimizer:
         if self.built:
             if {id(v) for v in variables} != {id(v) for v in self.trainable_variables}:
                 raise ValueError(f"{self.name}: build: it was built for other variables; make a new optimizer")
+            for arena in self._arenas:
+                arena.ensure()
             return
         for variable in variables:
             if not is_floating(variable.dtype):

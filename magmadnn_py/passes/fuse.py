@@ -92,68 +92,85 @@ def _uncast(value: Value, dtype: str) -> Value:
 
 
 def _fuse_elementwise(graph: Graph) -> Graph:
-    groups = _Groups(graph)
+    groups = _Groups()
     for node in graph.order:
+        groups.add(node)
         if isinstance(node.op, Elementwise):
             for value in node.inputs:
-                producer = value.node
-                if isinstance(producer.op, Elementwise) and producer.op.dtype == node.op.dtype:
-                    if value.shape == node.outputs[0].shape:
-                        groups.join(producer, node)
+                producer = value.node.op
+                alike = isinstance(producer, Elementwise) and producer.dtype == node.op.dtype
+                if alike and value.shape == node.outputs[0].shape:
+                    groups.join(value.node, node)
     return _rebuild(graph, groups)
 
 
 class _Groups:
     """Which nodes run as one. Joining must not close a cycle: no node outside may lie between two members.
 
-    Sets of groups are bit masks over the positions of their first members.
+    Nodes are added in order, so that at each join only those before matter. A group is named by its first member's
+    position; sets of nodes are bit masks over positions.
     """
 
-    def __init__(self, graph: Graph):
-        self.position = {node: i for i, node in enumerate(graph.order)}
-        self.members = {i: [node] for i, node in enumerate(graph.order)}
-        self.leader = list(range(len(graph.order)))
-        self.before = [0] * len(graph.order)  # groups that this one depends on
-        self.after = [0] * len(graph.order)
-        for i, node in enumerate(graph.order):
-            for value in node.inputs:
-                j = self.position[value.node]
-                self.before[i] |= self.before[j] | 1 << j
-        for i in range(len(graph.order)):
-            for j in _bits(self.before[i]):
-                self.after[j] |= 1 << i
+    def __init__(self):
+        self.position: dict[Node, int] = {}
+        self.members: dict[int, list[Node]] = {}
+        self.leader: list[int] = []
+        self.bits: dict[int, int] = {}  # the members
+        self.before: dict[int, int] = {}  # all nodes that the group depends on
+        self.sources: dict[int, set[Node]] = {}  # producers of the members' inputs
+        self.readers: dict[int, list[Node]] = {}
 
     def of(self, node: Node) -> int:
         return self.leader[self.position[node]]
 
+    def add(self, node: Node) -> None:
+        position = len(self.leader)
+        self.position[node] = position
+        self.leader.append(position)
+        self.members[position] = [node]
+        self.bits[position] = 1 << position
+        self.sources[position] = {value.node for value in node.inputs}
+        self.readers[position] = []
+        self.before[position] = 0
+        for source in self.sources[position]:
+            group = self.of(source)
+            self.before[position] |= self.before[group] | self.bits[group]
+            self.readers[group].append(node)
+
     def join(self, first: Node, second: Node) -> None:
         """Makes the groups of both nodes one, where that is legal and not too long."""
         a, b = self.of(first), self.of(second)
-        if a == b or (self.after[a] & self.before[b]) or (self.after[b] & self.before[a]):
+        if a == b or self._detour(a, b) or self._detour(b, a):
             return
         members = self.members[a] + self.members[b]
         produced = {value for node in members for value in node.outputs}
         outside = {value for node in members for value in node.inputs} - produced
         if sum(len(node.op.functions) for node in members) > _MAX_INSTRUCTIONS or len(outside) > _MAX_INPUTS:
             return
-        both = 1 << a | 1 << b
-        before = (self.before[a] | self.before[b]) & ~both
-        after = (self.after[a] | self.after[b]) & ~both
         for node in self.members.pop(b):
             self.leader[self.position[node]] = a
         self.members[a] = members
-        self.before[a], self.after[a] = before, after
-        for j in _bits(after):
-            self.before[j] = (self.before[j] & ~(1 << b)) | before | 1 << a
-        for j in _bits(before):
-            self.after[j] = (self.after[j] & ~(1 << b)) | after | 1 << a
+        self.bits[a] |= self.bits.pop(b)
+        self.before[a] = (self.before[a] | self.before.pop(b)) & ~self.bits[a]
+        self.sources[a] |= self.sources.pop(b)
+        self.readers[a] += self.readers.pop(b)
+        self._pass_on(a)
 
+    def _detour(self, a: int, b: int) -> bool:
+        """Whether a path leads from group a to group b through another one."""
+        others = {self.of(source) for source in self.sources[b]} - {a, b}
+        return any(self.before[group] & self.bits[a] for group in others)
 
-def _bits(mask: int):
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
+    def _pass_on(self, group: int) -> None:
+        """Tells the readers what they depend on now; those that know it already have told theirs."""
+        stack = [group]
+        while stack:
+            current = stack.pop()
+            known = self.before[current] | self.bits[current]
+            for reader in {self.of(node) for node in self.readers[current]} - {current}:
+                if known & ~self.before[reader]:
+                    self.before[reader] |= known
+                    stack.append(reader)
 
 
 def _rebuild(graph: Graph, groups: _Groups) -> Graph:

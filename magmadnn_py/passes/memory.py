@@ -7,11 +7,15 @@ variable's new value is written over the old one once that has been read.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ..graph.graph import Graph
 from ..graph.node import Constant, Input, Node, ReadVariable, Value
+from ..graph.types import ITEMSIZE
 from ..ops.movement import Concatenate, Copy
 from ..runtime.log import log
 from .views import source_of, storage_readers, view_offset
@@ -49,13 +53,16 @@ class MemoryPlan:
 
 def protect_updates(graph: Graph) -> Graph:
     """Copies results that are the memory of a variable which the graph overwrites."""
-    updated = {variable for variable, _ in graph.updates}
+    times = _assignments(graph)
 
     def protect(value: Value, target=None) -> Value:
-        source = source_of(value)[0].node.op
-        if isinstance(source, ReadVariable) and _storage(source.variable) in map(_storage, updated - {target}):
-            return Copy()(value)
-        return value
+        source, offset = source_of(value)
+        variable = getattr(source.node.op, "variable", None)
+        if variable is None or not times[_storage(variable)]:
+            return value
+        if target is not None and _address(variable, offset) == _address(target) and times[_storage(target)] == 1:
+            return value  # assigned to itself
+        return Copy()(value)
 
     outputs = tuple(protect(value) for value in graph.outputs)
     updates = tuple((variable, protect(value, variable)) for variable, value in graph.updates)
@@ -67,6 +74,17 @@ def protect_updates(graph: Graph) -> Graph:
 
 def _storage(variable):
     return variable if variable.base is None else variable.base[0]
+
+
+def _assignments(graph: Graph) -> Counter:
+    """How often each piece of variables' memory is assigned, in whole or in part."""
+    return Counter(_storage(variable) for variable, _ in graph.updates)
+
+
+def _address(variable, offset: int = 0) -> tuple[Any, int]:
+    """A place in a variable's memory: whose memory it is, and the byte in it."""
+    first = 0 if variable.base is None else variable.base[1] * ITEMSIZE[variable.dtype]
+    return _storage(variable), first + offset
 
 
 def plan_memory(graph: Graph, reuse: bool = True) -> MemoryPlan:
@@ -94,6 +112,11 @@ class _Planner:
         self.places = self.plan.places
         self.buffers: list[Buffer] = []
         self.variables: dict[Any, Buffer] = {}
+        self.reads: dict[Any, list[Value]] = {}  # by the variable whose memory is read
+        for node in graph.order:
+            if isinstance(node.op, ReadVariable):
+                self.reads.setdefault(_storage(node.op.variable), []).append(node.outputs[0])
+        self.result_sources = {source_of(result)[0] for result in graph.results}
 
     def _last_reads(self) -> dict[Value, int]:
         """The last position at which each value's memory is read, through views of it as well."""
@@ -138,23 +161,26 @@ class _Planner:
                 offset += value.type.nbytes
 
     def place_updates(self) -> None:
+        times = _assignments(self.graph)
         for variable, value in self.graph.updates:
-            if value in self.places or variable.base is not None or value.node.op.is_leaf:
+            if value in self.places or variable.base is not None:
                 continue
-            if view_offset(value.node) is None and self._may_overwrite(variable, value):
+            if times[variable] > 1:  # in whole and in part: copying the part would change a result that lives there
+                continue
+            if not value.node.op.is_leaf and view_offset(value.node) is None and self._may_overwrite(variable, value):
                 self.put(value, self.variable_buffer(variable))
 
     def _may_overwrite(self, variable, value: Value) -> bool:
         """Whether `value` can be written over the variable's old contents: everyone else has read them."""
         writer = value.node
-        reads = [n.outputs[0] for n in self.graph.order if n.op == ReadVariable(variable)]
-        for read in reads:
-            if any(source_of(result)[0] is read for result in self.graph.results):
+        for read in self.reads.get(variable, ()):
+            if read in self.result_sources:
                 return False
             for reader in storage_readers(read, self.consumers):
                 if reader is writer:
                     aliases = [v for v in writer.inputs if source_of(v)[0] is read]
-                    if not writer.op.inplace or any(v is not read or v.type != value.type for v in aliases):
+                    whole = read.node.op.variable is variable
+                    if not (writer.op.inplace and whole and all(v is read and v.type == value.type for v in aliases)):
                         return False
                 elif self.position[reader] >= self.position[writer]:
                     return False
@@ -202,29 +228,38 @@ class _Planner:
                 and offset == 0
                 and buffer.last <= position
                 and buffer.size == output.type.nbytes
+                and self._read_alike(node, buffer, output)
             ):
                 return buffer
         return None
 
+    def _read_alike(self, node: Node, buffer: Buffer, output: Value) -> bool:
+        """Whether the node reads the buffer only as it would write it, and not, say, a row of it that it repeats."""
+        inside = [value for value in node.inputs if self.places[value][0] is buffer]
+        return all(value.type == output.type and self.places[value] == (buffer, 0) for value in inside)
+
     def finish(self) -> MemoryPlan:
-        placed: list[Buffer] = []
-        for buffer in sorted(self.buffers, key=lambda b: (-b.size, b.first)):
-            neighbours = sorted(
-                (b for b in placed if b.first <= buffer.last and buffer.first <= b.last), key=lambda b: b.offset
-            )
-            offset = 0
-            for other in neighbours:
-                if offset + buffer.size <= other.offset:
-                    break
-                offset = max(offset, _aligned(other.offset + other.size))
-            buffer.offset = offset
-            placed.append(buffer)
-            self.plan.arena_bytes = max(self.plan.arena_bytes, _aligned(offset + buffer.size))
+        self.plan.arena_bytes = assign_offsets(self.buffers)
         for variable, value in self.graph.updates:
             buffer, offset = self.places[value]
             if (buffer.owner, offset) != (variable, 0):
                 self.plan.copies.append((value, variable))
         return self.plan
+
+
+def assign_offsets(buffers: list[Buffer]) -> int:
+    """Places buffers that live at the same time apart, the largest first, each in the lowest gap; returns the total."""
+    buffers = sorted(buffers, key=lambda b: (-b.size, b.first))
+    first, last = np.array([(b.first, b.last) for b in buffers], np.int64).reshape(-1, 2).T
+    starts, ends = np.zeros((2, len(buffers)), np.int64)
+    for i, buffer in enumerate(buffers):
+        together = np.flatnonzero((first[:i] <= last[i]) & (first[i] <= last[:i]))
+        together = together[np.argsort(starts[together], kind="stable")]
+        gaps = np.concatenate([[0], np.maximum.accumulate(ends[together])])
+        fits = np.flatnonzero(gaps[:-1] + buffer.size <= starts[together])
+        buffer.offset = int(gaps[fits[0] if fits.size else -1])
+        starts[i], ends[i] = buffer.offset, _aligned(buffer.offset + buffer.size)
+    return int(ends.max(initial=0))
 
 
 def is_flat_concatenation(node: Node) -> bool:

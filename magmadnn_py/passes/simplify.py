@@ -7,7 +7,7 @@ import numpy as np
 from ..graph.graph import Graph, rewrite
 from ..graph.node import Constant, Node, Op, ReadVariable, Value
 from ..ops.elementwise import Elementwise
-from ..ops.movement import BroadcastTo, Cast, Reshape, Transpose
+from ..ops.movement import BroadcastTo, Cast, Reshape, StopGradient, Transpose
 from ..ops.reduce import Reduce
 
 #: Constants of at most this many elements are folded and compared by content.
@@ -56,12 +56,15 @@ def _canonical(op: Op, inputs: tuple[Value, ...]) -> tuple[Op, tuple[Value, ...]
     if isinstance(op, Transpose) and isinstance(inputs[0].node.op, Transpose):
         inner = inputs[0].node
         return Transpose(tuple(inner.op.permutation[axis] for axis in op.permutation)), inner.inputs
-    if isinstance(op, Reduce) and op.function not in ("any", "all"):
-        if all(inputs[0].shape[axis] == 1 for axis in op.axes):
-            return Reshape(op.infer(inputs[0].type)[0].shape), inputs
+    if isinstance(op, Reduce) and op.function not in ("any", "all") and _reduces_single_elements(op, inputs[0]):
+        return Reshape(op.infer(inputs[0].type)[0].shape), inputs
     if isinstance(op, Elementwise):
         return op, _without_broadcasts(op, inputs)
     return op, inputs
+
+
+def _reduces_single_elements(op: Reduce, value: Value) -> bool:
+    return all(value.shape[axis] == 1 for axis in op.axes)
 
 
 def _without_broadcasts(op: Elementwise, inputs: tuple[Value, ...]) -> tuple[Value, ...]:
@@ -81,6 +84,8 @@ def _no_op(op: Op, inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Val
     if len(outputs) != 1 or not inputs:
         return None
     (output,) = outputs
+    if isinstance(op, StopGradient):  # differentiation is done
+        return inputs[0]
     if isinstance(op, Reshape | Cast | BroadcastTo) and inputs[0].type == output.type:
         return inputs[0]
     if isinstance(op, Transpose) and op.permutation == tuple(range(len(op.permutation))):

@@ -207,21 +207,36 @@ class Program:
         Raises:
             ValueError, IndexError: sources that do not fit the inputs, or rows that do not exist.
         """
+        self._check_batches(sources, destinations, batch)
         with self.memory.lock:
             self._bind()
-            feeds = []
-            for value, source in zip(self.graph.inputs, sources, strict=True):
-                if (batch, *source.shape[1:]) != value.shape:
-                    label = value.node.op.label
-                    raise ValueError(f"input '{label}': got rows {source.shape[1:]}, wanted {value.shape[1:]}")
-                if value in self.plan.places:
-                    feeds.append(_core.Feed(self._place(value), value.dtype, source))
+            feeds = [
+                _core.Feed(self._place(value), value.dtype, source)
+                for value, source in zip(self.graph.inputs, sources, strict=True)
+                if value in self.plan.places
+            ]
             drains = [
                 _core.Drain(self._place(value), destination)
                 for value, destination in zip(self.graph.outputs, destinations, strict=False)
             ]
             seconds = self._native.run_batches(feeds, drains, first, batch, steps, order, timed)
         return list(zip(self._native.labels, seconds, strict=True)) if timed else None
+
+    def _check_batches(self, sources: Sequence[Tensor], destinations: Sequence[Tensor], batch: int) -> None:
+        inputs, outputs = self.graph.inputs, self.graph.outputs
+        if len(sources) != len(inputs):
+            raise ValueError(f"program: got {len(sources)} sources, wanted {len(inputs)}")
+        if len(destinations) > len(outputs):
+            raise ValueError(f"program: got {len(destinations)} destinations, wanted at most {len(outputs)}")
+        for value, source in zip(inputs, sources, strict=True):
+            if source.ndim == 0 or (batch, *source.shape[1:]) != value.shape:
+                got = f"batches of {batch} rows of a source of shape {source.shape}"
+                raise ValueError(f"input '{value.node.op.label}': got {got}, wanted {value.shape}")
+        for number, (value, destination) in enumerate(zip(outputs, destinations, strict=False)):
+            same = destination.ndim > 0 and (batch, *destination.shape[1:]) == value.shape
+            if not same or destination.dtype != value.dtype:
+                got = f"batches of {batch} rows of {destination.dtype}{list(destination.shape)}"
+                raise ValueError(f"output {number}: destinations: got {got}, wanted {value.type}")
 
 
 def _reference_step(node: Node):
@@ -238,7 +253,7 @@ def _reference_function(op, input_types: list[TensorType], output_types: list[Te
         try:
             results = op.reference(np, *arrays)
         except Exception as error:
-            error.args = (f"{scope}: {op.name}: {error}",)
+            error.args = (f"{scope}: {op.name}: {error}" if scope else f"{op.name}: {error}",)
             raise
         results = results if isinstance(results, tuple) else (results,)
         for address, type_, result in zip(outputs, output_types, results, strict=True):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+
 from ..graph.symbolic import Call, Symbol, leaves, map_structure
 from ..layers.layer import Layer
+from ..utils.naming import to_snake_case
 from .registry import deserialize, serialize
 
 #: A call of an `ops` function is written like a layer of this class.
@@ -115,14 +119,29 @@ def functional_from_config(cls, config: dict, custom_objects=None):
 
 
 def _function(entry: dict, custom_objects):
-    if entry["class_name"] == _OPERATION and entry.get("module") == "magmadnn_py.ops":
-        from .. import ops
-
-        name = entry["config"]["function"]
-        if name.startswith("_") or name not in vars(ops) or not callable(vars(ops)[name]):
-            raise ValueError(f"config: operation '{name}' is not one of ops")
-        return vars(ops)[name]
+    module = str(entry.get("module"))
+    if entry["class_name"] == _OPERATION and module == "magmadnn_py.ops":
+        return _operation(entry["config"]["function"])
+    if module.startswith(("keras.src.ops.", "keras.ops.")):  # a class for each operation, with its settings
+        settings = {key: value for key, value in entry["config"].items() if key != "name"}
+        return functools.partial(_operation(to_snake_case(entry["class_name"])), **settings)
     return deserialize({key: entry[key] for key in entry if key != "inbound_nodes"}, custom_objects)
+
+
+def _operation(name: str):
+    from .. import ops
+
+    if name in ("getitem", "get_item"):
+        return _item
+    found = vars(ops).get(name)
+    if not inspect.isfunction(found) or name.startswith("_"):
+        raise ValueError(f"config: operation '{name}' is not one of ops")
+    return found
+
+
+def _item(x, key):
+    """`x[key]`; JSON has made a list of a tuple of slices."""
+    return x[tuple(key) if isinstance(key, list) else key]
 
 
 def _replay(item: tuple[str, int, dict], functions: dict, symbols: dict) -> bool:

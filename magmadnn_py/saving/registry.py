@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import inspect
+import types
 from collections.abc import Callable
 from contextlib import contextmanager
 
@@ -93,6 +94,11 @@ def serialize(target):
             return target.item()
         case np.ndarray():
             return {"class_name": "__numpy__", "config": {"value": target.tolist(), "dtype": target.dtype.name}}
+        case slice():
+            parts = {"start": target.start, "stop": target.stop, "step": target.step}
+            return {"class_name": "__slice__", "config": serialize(parts)}
+        case types.EllipsisType():
+            return {"class_name": "__ellipsis__", "config": {}}
         case list() | tuple():
             return type(target)(serialize(item) for item in target)
         case dict():
@@ -108,9 +114,10 @@ def serialize(target):
 
 def _serialize_function(function: Callable) -> dict:
     registered = get_registered_name(function)
-    if registered == function.__name__ and _public_function(registered) is not function:
+    if not registered.split(">")[-1].isidentifier():  # a lambda
         raise TypeError(
-            f"serialize: function '{registered}' cannot be saved: decorate it with register_keras_serializable()"
+            f"serialize: {registered} cannot be saved: give it a name with def, and load with custom_objects, or "
+            "decorate it with register_keras_serializable()"
         )
     name = registered if ">" in registered else "function"
     return {"module": "builtins", "class_name": "function", "config": function.__name__, "registered_name": name}
@@ -167,6 +174,10 @@ def _deserialize(config, module=None):
             return np.array(config["config"]["value"], config["config"]["dtype"])
         case "__tuple__":
             return tuple(_deserialize(item) for item in config["items"])
+        case "__slice__":
+            return slice(*(config["config"][part] for part in ("start", "stop", "step")))
+        case "__ellipsis__":
+            return ...
         case "__lambda__":
             raise ValueError(
                 "deserialize: the config holds the code of a Python lambda, which is never run; "

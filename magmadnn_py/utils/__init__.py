@@ -11,9 +11,9 @@ from .naming import clear_session
 from .progress import Progbar
 
 __all__ = [
-    "CustomObjectScope", "Progbar", "PyDataset", "Sequence", "clear_session", "custom_object_scope", "deserialize_keras_object",
-    "get_custom_objects", "get_registered_name", "get_registered_object", "normalize", "register_keras_serializable",
-    "serialize_keras_object", "set_random_seed", "split_dataset", "to_categorical",
+    "CustomObjectScope", "Progbar", "PyDataset", "Sequence", "clear_session", "custom_object_scope",
+    "deserialize_keras_object", "get_custom_objects", "get_registered_name", "get_registered_object", "normalize",
+    "register_keras_serializable", "serialize_keras_object", "set_random_seed", "split_dataset", "to_categorical",
 ]  # fmt: skip
 
 

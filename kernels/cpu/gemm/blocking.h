@@ -1,4 +1,5 @@
-// Block sizes of the matrix-product engine, one row per instruction set. Porting to a new one means a new row here.
+// Block sizes of the matrix-product engine, one row per instruction set. Porting to a new one means a new row
+// here.
 #pragma once
 #include <cstdint>
 
@@ -12,12 +13,11 @@ struct RegisterTile {
     int rows[4];
 };
 
-#if MAGMADNN_VECTOR_BYTES == 64
-inline constexpr RegisterTile register_tile = {3, {0, 8, 8, 8}};  // 32 registers; row pointers limit the height
-#elif defined(__aarch64__)
-inline constexpr RegisterTile register_tile = {3, {0, 8, 8, 8}};
+// One pointer per row is held too, which limits the height where vector registers would not.
+#if MAGMADNN_VECTOR_BYTES == 64 || defined(__aarch64__)
+inline constexpr RegisterTile register_tile = {3, {0, 8, 8, 8}};  // of 32 registers
 #else
-inline constexpr RegisterTile register_tile = {2, {0, 8, 6, 0}};  // 16 registers
+inline constexpr RegisterTile register_tile = {2, {0, 8, 6, 0}};  // of 16
 #endif
 
 /// Bytes of one worker's share of the level-2 cache that a block of the first operand may fill.
@@ -38,7 +38,7 @@ inline constexpr int64_t weight_gradient_depth = 224;
 /// Rows of a product with a transposed first operand that are packed at a time, where its lines lie at least
 /// `far_bytes` apart: such lines share a few sets of the level-1 cache and would drive each other out.
 inline constexpr int64_t chunk_rows = MAGMADNN_VECTOR_BYTES == 64 ? 32 : 24;
-inline constexpr int64_t far_bytes = 2048;
+inline constexpr int64_t far_bytes = 1024;
 
 /// Rows of a product that do not repay packing its second operand.
 inline constexpr int64_t few_rows = 64;

@@ -8,7 +8,8 @@
 namespace magmadnn::cpu {
 namespace {
 
-/// The end of a tile narrower than its vectors: `sums` holds [rows][width] elements, of which p.columns count.
+/// The end of a tile narrower than its vectors: `sums` holds [rows][width] elements, of which p.columns
+/// count.
 template <class T>
 void finish_narrow_tile(const Product<T>& p, int64_t row, int rows, const T* sums, int width) {
     for (int j = 0; j < p.columns; j += lanes<T>) {
@@ -68,7 +69,8 @@ void multiply_tile(const Product<T>& p, int64_t row) {
 #pragma GCC unroll 16
             for (int i = 0; i < Rows; i++)
 #pragma GCC unroll 4
-                for (int j = 0; j < Vectors; j++) sum[i][j] = sum[i][j] < Vector<T>{} ? Vector<T>{} : sum[i][j];
+                for (int j = 0; j < Vectors; j++)
+                    sum[i][j] = sum[i][j] < Vector<T>{} ? Vector<T>{} : sum[i][j];
         }
 #pragma GCC unroll 16
         for (int i = 0; i < Rows; i++)
@@ -90,7 +92,8 @@ using TileFunction = void (*)(const Product<T>&, int64_t row);
 /// Tile functions of one width, indexed by their number of rows less one.
 template <class T, int Vectors, size_t... Rows>
 constexpr auto tile_functions(std::index_sequence<Rows...>) {
-    return std::array<TileFunction<T>, sizeof...(Rows)>{multiply_tile<T, static_cast<int>(Rows) + 1, Vectors>...};
+    return std::array<TileFunction<T>, sizeof...(Rows)>{
+        multiply_tile<T, static_cast<int>(Rows) + 1, Vectors>...};
 }
 
 template <class T, int Vectors>

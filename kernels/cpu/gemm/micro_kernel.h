@@ -21,10 +21,10 @@ struct Product {
     const int32_t* c_rows;
     int64_t rows;
     int64_t depth;
-    int columns;               // of C; B may hold more, up to whole vectors
-    bool accumulate = false;   // add to C instead of overwriting it
-    const T* bias = nullptr;   // [columns], added last
-    bool relu = false;         // after the bias; NaN stays NaN
+    int columns;              // of C; B may hold more, up to whole vectors
+    bool accumulate = false;  // add to C instead of overwriting it
+    const T* bias = nullptr;  // [columns], added last
+    bool relu = false;        // after the bias; NaN stays NaN
 };
 
 template <class T>
@@ -34,6 +34,6 @@ extern template void multiply(const Product<float>&);
 extern template void multiply(const Product<double>&);
 
 template <class T>
-inline constexpr int panel_lanes = register_tile.max_vectors* lanes<T>;
+inline constexpr int panel_lanes = register_tile.max_vectors * lanes<T>;
 
 }  // namespace magmadnn::cpu

@@ -21,14 +21,16 @@ inline __attribute__((always_inline)) void transpose(Vector<T> (&rows)[lanes<T>]
     if constexpr (Bit < lanes<T>) {
 #pragma GCC unroll 16
         for (int i = 0; i < lanes<T>; i++)
-            if (!(i & Bit)) exchange<T, Bit>(rows[i], rows[i + Bit], std::make_integer_sequence<int, lanes<T>>());
+            if (!(i & Bit))
+                exchange<T, Bit>(rows[i], rows[i + Bit], std::make_integer_sequence<int, lanes<T>>());
         transpose<T, 2 * Bit>(rows);
     }
 }
 
 template <class T>
-inline void pack_row(const T* b, int columns, T* packed) {
-    for (; columns >= lanes<T>; columns -= lanes<T>, b += lanes<T>, packed += lanes<T>) store(packed, load(b));
+inline __attribute__((always_inline)) void pack_row(const T* b, int columns, T* packed) {
+    for (; columns >= lanes<T>; columns -= lanes<T>, b += lanes<T>, packed += lanes<T>)
+        store(packed, load(b));
     if (columns > 0) store(packed, load_part(b, columns));
 }
 
@@ -40,22 +42,25 @@ void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed
 }
 
 template <class T>
-void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride, int64_t depth,
-                 T* packed) {
-    const int64_t start = panels.first(first);
-    for (int64_t k = 0; k < depth; k++)
+void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride,
+                 int64_t depth, T* packed) {
+    constexpr int64_t few = 16;
+    for (int64_t k = 0; k < depth; k += few)
         for (int64_t p = first; p < end; p++)
-            pack_row(b + k * stride + panels.first(p), panels.columns_of(p),
-                     packed + (panels.first(p) - start) * depth + k * panels.packed_lanes(p));
+            pack(b + k * stride + panels.first(p), stride, std::min(few, depth - k), panels.columns_of(p),
+                 panels.packed_lanes(p),
+                 packed + (panels.first(p) - panels.first(first)) * depth + k * panels.packed_lanes(p));
 }
 
 template <class T>
-void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes, T* packed) {
+void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes,
+                  T* packed) {
     for (int64_t k = 0; k < depth; k++) pack_row(b + index[k], columns, packed + k * packed_lanes);
 }
 
 template <class T>
-void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed) {
+void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes,
+                     T* packed) {
     constexpr int L = lanes<T>;
     for (int64_t j = 0; j < packed_lanes; j += L) {
         const int count = static_cast<int>(std::min<int64_t>(columns - j, L));
@@ -70,7 +75,8 @@ void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int
             for (int i = 0; i < L; i++) store(packed + (k + i) * packed_lanes + j, block[i]);
         }
         for (; k < depth; k++)
-            for (int i = 0; i < L; i++) packed[k * packed_lanes + j + i] = row[std::min(i, count - 1) * stride + k];
+            for (int i = 0; i < L; i++)
+                packed[k * packed_lanes + j + i] = row[std::min(i, count - 1) * stride + k];
     }
 }
 

@@ -1,5 +1,6 @@
-// The second operand of a product as the micro-kernel wants it: cut into panels a few vectors wide, each stored
-// [depth][lanes]. Lanes past the last column hold anything: no column of the product depends on another.
+// The second operand of a product as the micro-kernel wants it: cut into panels a few vectors wide, each
+// stored [depth][lanes]. Lanes past the last column hold anything: no column of the product depends on
+// another.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -38,14 +39,15 @@ class Panels {
 template <class T>
 void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed);
 
-/// Packs panels [first, end) of b, row by row, as memory is read best.
+/// Packs panels [first, end) of b, a few rows of all of them at a time, as memory is read best.
 template <class T>
-void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride, int64_t depth,
-                 T* packed);
+void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride,
+                 int64_t depth, T* packed);
 
 /// packed[k][j] = b[index[k] + j] for j < columns, up to packed_lanes anything.
 template <class T>
-void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes, T* packed);
+void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes,
+                  T* packed);
 
 /// packed[k][j] = b[j * stride + k] for j < columns, up to packed_lanes anything.
 template <class T>

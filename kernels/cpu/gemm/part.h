@@ -4,7 +4,8 @@
 
 namespace magmadnn::cpu {
 
-/// Copies `count` < 2 * lanes elements by halves, quarters, ... of a vector: far cheaper than a loop over elements.
+/// Copies `count` < 2 * lanes elements by halves, quarters, ... of a vector: far cheaper than a loop over
+/// elements.
 template <class T>
 inline void copy_part(const T* from, int count, T* to) {
 #pragma GCC unroll 8

@@ -19,6 +19,14 @@ struct Cut {
     }
 };
 
+/// Tasks that keep all threads busy although they end at different times.
+inline int64_t tasks_wanted(bool serial, int64_t threads) { return serial || threads == 1 ? 1 : 4 * threads; }
+
+/// Parts of a workspace start at a multiple of 16 elements, a cache line of the narrowest type.
+constexpr int64_t round_up(int64_t count, int64_t multiple) {
+    return (count + multiple - 1) / multiple * multiple;
+}
+
 /// body(task, worker) for each task; on the calling thread alone where the work is too small to share.
 template <class Body>
 void run_tasks(ThreadPool& pool, bool serial, int64_t count, Body body) {
