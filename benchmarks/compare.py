@@ -22,7 +22,7 @@ import time
 for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
     os.environ.pop(_name, None)
 
-import numpy as np
+import numpy as np  # noqa: E402
 
 
 def images(count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -174,7 +174,8 @@ def compare(network: str, batch: int, threads: int, rounds: int, count: int) -> 
     for name, rate in rates.items():
         times = seconds[name]
         spread = (max(times) - min(times)) / statistics.median(times)
-        print(f"  {name:22} {rate:10,.0f} images/s   spread {100 * spread:4.0f} %   ours is {rates['magmadnn_py'] / rate:5.2f} x")
+        ours = rates["magmadnn_py"] / rate
+        print(f"  {name:22} {rate:10,.0f} images/s   spread {100 * spread:4.0f} %   ours is {ours:5.2f} x")
     ratio = rates["magmadnn_py"] / max(peers.values()) if peers else None
     if ratio:
         print(f"  against torch's best: {ratio:.2f} x")
@@ -191,7 +192,8 @@ def tiny_step(threads: int) -> dict:
     generator = np.random.default_rng(0)
     x = generator.random((rows, 8), dtype=np.float32)
     y = generator.integers(0, 2, rows)
-    model = mdnn.Sequential([mdnn.Input((8,)), layers.Dense(8, activation="relu"), layers.Dense(2, activation="softmax")])
+    stack = [mdnn.Input((8,)), layers.Dense(8, activation="relu"), layers.Dense(2, activation="softmax")]
+    model = mdnn.Sequential(stack)
     model.compile("sgd", "sparse_categorical_crossentropy")
     model.fit(x, y, batch_size=batch, verbose=0)
     times = []

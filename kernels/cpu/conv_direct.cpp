@@ -63,7 +63,7 @@ DirectConvolution<T>::DirectConvolution(const Signature& s, Direction direction,
       serial_(shape.work() <= serial_work),
       threads_(s.threads),
       source_(axes_, shape.images, depth_ * shape.groups, sizeof(T),
-              {block_rows, level_2_bytes, tasks_wanted(serial_, threads_)}),
+              {block_rows, 2 * level_2_bytes, tasks_wanted(serial_, threads_)}),
       target_(direction == Direction::forward ? shape.output : shape.input, columns_ * shape.groups),
       panels_(columns_) {
     const std::vector<Phase> phases = combinations(axes_);

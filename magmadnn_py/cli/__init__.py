@@ -8,7 +8,9 @@ from .info import info
 from .train import train_app
 
 app = typer.Typer(
-    help="Deep learning on one graph and one GEMM.", no_args_is_help=True, add_completion=False,
+    help="Deep learning on one graph and one GEMM.",
+    no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(train_app, name="train")

@@ -38,6 +38,14 @@ _NEUTRAL_ARGUMENTS = {
 }
 
 
+_trainable_changes = 0
+
+
+def trainable_version() -> int:
+    """Grows whenever `trainable` of a layer is set: programs traced before then may train other weights."""
+    return _trainable_changes
+
+
 @contextmanager
 def training_mode(training: bool):
     """Inside, layers that are not told whether they are training take `training`."""
@@ -283,6 +291,8 @@ class Layer:
 
     @trainable.setter
     def trainable(self, value: bool) -> None:
+        global _trainable_changes
+        _trainable_changes += 1
         self._trainable = bool(value)
         for layer in self._sublayers():
             layer.trainable = value

@@ -26,12 +26,19 @@ def save_model(model, filepath, overwrite: bool = True) -> None:
 
 
 def model_from_json(text: str, custom_objects=None) -> Model:
-    """The untrained model whose `to_json()` gave the text."""
+    """The untrained model whose `to_json()` gave the text.
+
+    Raises:
+        ValueError: the text is no JSON, or describes something else.
+    """
     import json
 
     from ..saving import deserialize
 
-    return deserialize(json.loads(text), custom_objects)
+    model = deserialize(json.loads(text), custom_objects)
+    if not isinstance(model, Model):
+        raise ValueError(f"model_from_json: text: describes a {type(model).__name__}, wanted a model")
+    return model
 
 
 def clone_model(model: Model) -> Model:

@@ -20,7 +20,7 @@ def per_output(given, names: list[str], argument: str) -> list:
         if unknown:
             raise ValueError(f"{argument}: got output names {unknown}, wanted names among {names}")
         return [given.get(name) for name in names]
-    if isinstance(given, list | tuple) and len(names) > 1:
+    if isinstance(given, list | tuple):
         if len(given) != len(names):
             raise ValueError(f"{argument}: got {len(given)} entries, wanted {len(names)}, one per output")
         return list(given)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..layers.layer import Layer
+from ..graph.symbolic import Symbol, probe
+from ..layers.layer import Layer, _map_shapes, _shape_of
 from .summary import summary
 from .training import Trainer
 
@@ -32,6 +33,18 @@ class Model(Trainer, Layer):
             return
         super().__init__(*args, **kwargs)
         self._init_training()
+
+    def build(self, *input_shapes) -> None:
+        """Makes the weights of all layers, for inputs of these shapes, batch first, by tracing `call` once."""
+        symbols = [_map_shapes(lambda shape: Symbol(shape, self.compute_dtype), shape) for shape in input_shapes]
+        probe(self.call, tuple(symbols), {})
+
+    def _build_for(self, args, kwargs) -> None:
+        if type(self).build is not Model.build:
+            super()._build_for(args, kwargs)
+        elif not self.built:  # `call`, which comes next, makes the weights
+            self._build_shapes = tuple(shape for shape in map(_shape_of, args) if shape is not None)
+            self.built = True
 
     def call(self, *args, **kwargs):
         raise NotImplementedError(f"model '{self.name}': define call(self, inputs) or give inputs and outputs")

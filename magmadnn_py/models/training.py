@@ -22,7 +22,7 @@ from ..data import ArrayData, BatchData, make_data
 from ..graph import Trace, gradients
 from ..graph.symbolic import leaves, map_structure
 from ..graph.types import is_floating
-from ..layers.layer import training_mode
+from ..layers.layer import trainable_version, training_mode
 from ..passes import FORWARD_PASSES, run_passes
 from ..runtime.program import Program, SharedMemory
 from ..runtime.tensor import Tensor
@@ -53,6 +53,7 @@ class Trainer:
         self._loss_tracker = None
         self._programs: dict = {}
         self._layout_version = -1
+        self._flags: tuple = (-1, ())
         self._memory = SharedMemory()
         self._shuffle_state = None
         self._output_types: list = []
@@ -236,8 +237,7 @@ class Trainer:
         """The program for batches like `data`'s of that many rows; kept for the next time."""
         types = repr(map_structure(lambda t: None if t is None else (t.shape[1:], t.dtype), data.structure))
         self._drop_stale_programs()
-        flags = tuple(layer.trainable for layer in self._flatten_layers())
-        key = (kind, batch, types, flags, _threads())
+        key = (kind, batch, types, self._trainable_flags(), _threads())
         if self.run_eagerly or key not in self._programs:
             self._ensure_built(data, batch)
             if kind == "train":
@@ -249,6 +249,13 @@ class Trainer:
             self._drop_stale_programs()  # building the optimizer may have moved the variables
             self._programs[key] = program
         return self._programs[key]
+
+    def _trainable_flags(self) -> tuple[bool, ...]:
+        version, flags = self._flags
+        if version != trainable_version():
+            flags = tuple(layer.trainable for layer in self._flatten_layers())
+            self._flags = (trainable_version(), flags)
+        return flags
 
     def _build_optimizer(self) -> None:
         variables = self.trainable_variables
@@ -447,7 +454,10 @@ class Trainer:
             if kind == "train" and self.stop_training:
                 return
         if not step:
-            raise ValueError("x: the dataset gave no batch, wanted at least one")
+            raise ValueError(
+                "x: the dataset gave no batch, wanted at least one (a generator is used up after an epoch: give one "
+                "that does not end, and the number of steps)"
+            )
         if step < (data.steps or 0):
             warnings.warn(f"the dataset gave {step} batches, wanted {data.steps} for an epoch", stacklevel=3)
 

@@ -213,9 +213,9 @@ def _read_weights(model, file: h5py.File, skip_mismatch: bool) -> None:
 def _stored_weights(layer: Layer, file: h5py.File, path: str, skip_mismatch: bool) -> list[tuple]:
     """(variable, contents) of a layer's own weights; none where they do not fit and that is to be skipped."""
     own = layer._own_weights()
-    if not own:
-        return []
     stored = file.get(path, {})
+    if not own and not len(stored):
+        return []
     arrays = [stored[str(index)][()] for index in range(len(stored))]
     shapes, wanted = [array.shape for array in arrays], [variable.shape for variable in own]
     if shapes != wanted:

@@ -126,3 +126,11 @@ def test_config_round_trip():
     other.compile_from_config(config)
     assert float(other.optimizer.learning_rate) == 0.25
     assert other.get_compile_config() == config
+
+
+def test_lists_of_one_for_one_output():
+    model = regressor(loss=["mse"], loss_weights=[2.0], metrics=[["mse"]])
+    loss, mse = model.evaluate([X], [Y], sample_weight=[np.ones(50)], verbose=0)
+    assert loss == pytest.approx(2 * mse, rel=1e-5)
+    with pytest.raises(ValueError, match="loss: got 2 entries, wanted 1"):
+        regressor(loss=["mse", "mse"]).evaluate(X, Y, verbose=0)

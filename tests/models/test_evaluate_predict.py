@@ -1,5 +1,7 @@
 """evaluate, predict, and the methods for single batches."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,12 @@ def test_verbose_lines(capsys):
     model.evaluate(X, LABELS, verbose=0)
     model.predict(X, verbose=0)
     assert capsys.readouterr().out == ""
+
+
+def test_predict_from_several_threads():
+    model = classifier()
+    wanted = [model.predict(X * scale, verbose=0) for scale in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda scale: model.predict(X * (scale % 4), verbose=0), range(16)))
+    for scale, array in enumerate(found):
+        np.testing.assert_array_equal(array, wanted[scale % 4])

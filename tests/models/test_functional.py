@@ -159,3 +159,9 @@ def test_config_round_trip():
         np.testing.assert_array_equal(one, other)
     again = models.model_from_json(model.to_json())
     assert [layer.name for layer in again.layers] == [layer.name for layer in model.layers]
+
+
+def test_json_that_describes_no_model():
+    for text in ("{}", "[1]", '{"class_name": "Dense", "config": {"units": 2}}', "nothing"):
+        with pytest.raises(ValueError):
+            models.model_from_json(text)

@@ -242,3 +242,10 @@ def test_config_of_a_subclass(tmp_path):
     copy.predict(X, verbose=0)
     copy.load_weights(tmp_path / "w.weights.h5")
     np.testing.assert_array_equal(copy.predict(X, verbose=0), model.predict(X, verbose=0))
+
+
+def test_build_makes_all_weights():
+    model = Net()
+    model.build((None, 4))
+    assert [w.shape for w in model.weights] == [(4, 8), (8,), (8, 1), (1,)]
+    assert model.count_params() == 49

@@ -431,3 +431,39 @@ def test_the_functions_of_the_package(tmp_path):
     saving.load_weights(model, tmp_path / "a.weights.h5")
     models.save_model(model, tmp_path / "b.keras")
     assert same_weights(models.load_model(tmp_path / "b.keras"), model)
+
+
+@saving.register_keras_serializable("test_files")
+class Subclass(Model):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.first = layers.Dense(units, activation="relu")
+        self.top = layers.Dense(3, activation="softmax")
+
+    def call(self, x):
+        return self.top(self.first(x))
+
+
+def test_a_subclass(tmp_path):
+    model = Subclass(5)
+    model.compile("adam", "sparse_categorical_crossentropy")
+    model.fit(X, Y, verbose=0)
+    model.save(tmp_path / "m.keras")
+    copy = models.load_model(tmp_path / "m.keras")
+    assert type(copy) is Subclass
+    np.testing.assert_array_equal(copy.predict(X, verbose=0), model.predict(X, verbose=0))
+    for a, b in zip(copy.optimizer.get_state(), model.optimizer.get_state(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weights_for_a_subclass_that_has_none_yet(tmp_path):
+    model = Subclass(5)
+    model.predict(X, verbose=0)
+    model.save_weights(tmp_path / "m.weights.h5")
+    other = Subclass(5)
+    with pytest.raises(ValueError, match="not built"):
+        other.load_weights(tmp_path / "m.weights.h5")
+    other.build((None, 4))
+    other.load_weights(tmp_path / "m.weights.h5")
+    assert same_weights(model, other)
