@@ -1,6 +1,6 @@
 """Training speed of this project beside its peers: whole steps through the public `fit`, alternating in one run.
 
-    python benchmarks/compare.py [--networks lenet5 mnist_convnet] [--batch 128] [--threads 2] [--rounds 7] [--json FILE]
+    python benchmarks/compare.py [--networks lenet5 mnist_convnet] [--batch 128] [--threads 2] [--rounds 7] [--json F]
 
 Each round trains every contender on the same images, in turn; the figures are medians over the rounds. PyTorch takes
 part in its default and its channels-last layout, Keras (on JAX and on torch) where it is installed.
