@@ -6,7 +6,6 @@ loop comes back to Python about ten times a second to show progress, or after ea
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
 
@@ -14,30 +13,26 @@ import numpy as np
 
 from .. import losses as losses_module
 from .. import metrics as metrics_module
-from .. import ops
 from .. import optimizers as optimizers_module
 from ..callbacks import CallbackList
 from ..config import floatx
 from ..data import ArrayData, BatchData, make_data
-from ..graph import Trace, gradients
 from ..graph.symbolic import leaves, map_structure
-from ..graph.types import is_floating
-from ..layers.layer import trainable_version, training_mode
-from ..passes import FORWARD_PASSES, run_passes
-from ..runtime.program import Program, SharedMemory
+from ..runtime.program import SharedMemory
 from ..runtime.tensor import Tensor
 from ..saving import deserialize, serialize
-from .compiled import CompiledLoss, CompiledMetrics, match_outputs
+from .arguments import checked_batch_size, class_weights, make_validation_data, positive, step_count, validates
+from .compiled import CompiledLoss, CompiledMetrics
+from .pace import Pace, runs
+from .steps import Steps
 
 #: What a compile config may hold.
 _COMPILE_ARGUMENTS = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly", "steps_per_execution",
 )  # fmt: skip
-#: Seconds of training between two returns to Python, where nothing asks for more.
-_PACE = 0.1
 
 
-class Trainer:
+class Trainer(Steps):
     """What makes a layer a model. Mixed into `Model`."""
 
     def _init_training(self) -> None:
@@ -189,151 +184,6 @@ class Trainer:
             results.update(self._compiled_metrics.results())
         return {name: float(np.asarray(value)) for name, value in sorted(results.items())}
 
-    # Graphs
-
-    def _train_outputs(self, trace: Trace, x, y, sample_weight) -> list:
-        y_pred = self._forward(x, training=True)
-        loss = self._total_loss(trace, x, y, y_pred, sample_weight, training=True)
-        (loss,) = trace.rewrite(lambda graph: run_passes(graph, FORWARD_PASSES), [loss])
-        variables = self.trainable_variables
-        loss = self.optimizer.scale_loss(loss)
-        found = gradients(loss, [trace.initial(variable) for variable in variables])
-        self.optimizer.apply(found, variables)
-        return []
-
-    def _test_outputs(self, trace: Trace, x, y, sample_weight) -> list:
-        y_pred = self._forward(x, training=False)
-        self._total_loss(trace, x, y, y_pred, sample_weight, training=False)
-        return []
-
-    def _predict_outputs(self, trace: Trace, x, y, sample_weight) -> list:
-        y_pred = self._forward(x, training=False)
-        self._output_structure = map_structure(lambda leaf: None, y_pred)
-        return leaves(y_pred)
-
-    def _forward(self, x, training: bool):
-        with training_mode(training):
-            y_pred = self(x)
-        self._output_types = [value.type for value in leaves(y_pred)]
-        return y_pred
-
-    def _total_loss(self, trace: Trace, x, y, y_pred, sample_weight, training: bool):
-        self._compile_for_outputs(y_pred)
-        given = {"x": x, "y": y, "y_pred": y_pred, "sample_weight": sample_weight, "training": training}
-        if "training" not in inspect.signature(self.compute_loss).parameters:
-            del given["training"]
-        loss = ops.convert(self.compute_loss(**given))
-        if loss.ndim:
-            raise ValueError(f"compute_loss: got a loss of shape {loss.shape}, wanted a scalar")
-        rows = leaves(y_pred)[0].shape[0]
-        self._loss_tracker.update_state(loss, sample_weight=float(rows))
-        if y is not None:
-            self._compiled_metrics.update_state(y, y_pred, sample_weight)
-        return loss
-
-    # Programs
-
-    def _program(self, kind: str, data: ArrayData, batch: int) -> Program:
-        """The program for batches like `data`'s of that many rows; kept for the next time."""
-        types = repr(map_structure(lambda t: None if t is None else (t.shape[1:], t.dtype), data.structure))
-        self._drop_stale_programs()
-        key = (kind, batch, types, self._trainable_flags(), _threads())
-        if self.run_eagerly or key not in self._programs:
-            self._ensure_built(data, batch)
-            if kind == "train":
-                self._build_optimizer()
-            kernels = "reference" if self.run_eagerly else "best"
-            program = Program(self._trace(kind, data, batch), self._memory, kernels)
-            if self.run_eagerly:
-                return program
-            self._drop_stale_programs()  # building the optimizer may have moved the variables
-            self._programs[key] = program
-        return self._programs[key]
-
-    def _trainable_flags(self) -> tuple[bool, ...]:
-        version, flags = self._flags
-        if version != trainable_version():
-            flags = tuple(layer.trainable for layer in self._flatten_layers())
-            self._flags = (trainable_version(), flags)
-        return flags
-
-    def _build_optimizer(self) -> None:
-        variables = self.trainable_variables
-        if not variables:
-            raise ValueError(f"model '{self.name}': fit: there are no trainable weights, wanted at least one")
-        if self.optimizer.built and set(variables) != set(self.optimizer.trainable_variables):
-            raise ValueError(
-                f"model '{self.name}': other weights are trainable now than when its optimizer '{self.optimizer.name}' "
-                "was first used: call compile() again, with a new optimizer"
-            )
-        self.optimizer.build(variables)
-
-    def _drop_stale_programs(self) -> None:
-        """Programs name the memory of variables: none outlives a change of it (another model's `compile`, say)."""
-        version = optimizers_module.layout_version()
-        if version != self._layout_version:
-            self._programs.clear()
-            self._layout_version = version
-
-    def _trace(self, kind: str, data: ArrayData, batch: int):
-        outputs = {"train": self._train_outputs, "test": self._test_outputs, "predict": self._predict_outputs}[kind]
-        with Trace() as trace:
-            x, y, sample_weight = self._placeholders(trace, data, batch)
-            return trace.graph(outputs(trace, x, y, sample_weight))
-
-    def _placeholders(self, trace: Trace, data: ArrayData, batch: int) -> tuple:
-        dtypes = iter(self.input_dtypes_for(data.x))
-
-        def x_input(tensor):
-            natural = tensor.dtype if tensor.dtype in ("int32", "int64") else floatx()
-            return trace.input((batch, *tensor.shape[1:]), next(dtypes, natural), "x")
-
-        def other(label):
-            def make(tensor):
-                if tensor is None:
-                    return None
-                dtype = floatx() if is_floating(tensor.dtype) else tensor.dtype
-                return trace.input((batch, *tensor.shape[1:]), dtype, label)
-
-            return make
-
-        return (
-            map_structure(x_input, data.x),
-            map_structure(other("y"), data.y),
-            map_structure(other("sample_weight"), data.sample_weight),
-        )
-
-    def input_dtypes_for(self, x) -> list[str]:
-        """Element types that the model wants for the leaves of `x`; an empty list where any will do."""
-        return []
-
-    def _ensure_built(self, data: ArrayData, batch: int) -> None:
-        """Makes weights that do not exist yet, by tracing the network once on the data's shapes."""
-        if getattr(self, "_functional", None) is None and hasattr(self, "add") and not self.built:
-            self.build(data.tensors()[0].shape)
-        if not self.built or not self._traced_once():
-            with Trace() as trace:
-                x, _, _ = self._placeholders(trace, data, batch)
-                self._forward(x, training=False)
-
-    def _traced_once(self) -> bool:
-        return bool(self._output_types)
-
-    def _check_targets(self, data: ArrayData) -> None:
-        """Class labels must name a class of their output: found here, before they index anything."""
-        if self._compiled_loss is None or data.y is None or not self._output_types:
-            return
-        names = self._compiled_loss.names
-        targets, _, _ = match_outputs(names, data.y, self._output_types)
-        for name, loss, target, type_ in zip(
-            names, self._compiled_loss.losses, targets, self._output_types, strict=True
-        ):
-            if loss is not None and target is not None:
-                try:
-                    loss.check_targets(target.numpy(), type_.shape)
-                except ValueError as error:
-                    raise ValueError(f"y: output '{name}': {error}") from None
-
     # fit
 
     def fit(
@@ -377,28 +227,28 @@ class Trainer:
         data = make_data(x, y, sample_weight, steps_per_epoch)
         validation = None
         if validation_data is not None:
-            validation = _validation_data(validation_data, validation_steps)
+            validation = make_validation_data(validation_data, validation_steps)
         elif validation_split:
             if not isinstance(data, ArrayData):
                 raise ValueError("validation_split: needs arrays, got a dataset that brings batches")
             data, validation = data.split(validation_split)
         data = self._weighted(data, class_weight)
-        batch_size = _batch_size(batch_size, data)
-        _positive(epochs, "epochs")
-        _positive(initial_epoch + 1, "initial_epoch + 1")
+        batch_size = checked_batch_size(batch_size, data)
+        positive(epochs, "epochs")
+        positive(initial_epoch + 1, "initial_epoch + 1")
         for argument, value in (("steps_per_epoch", steps_per_epoch), ("validation_steps", validation_steps)):
             if value is not None:
-                _positive(value, argument)
+                positive(value, argument)
         if not isinstance(validation_freq, list | tuple | set):
-            _positive(validation_freq, "validation_freq")
-        steps = _step_count(data, batch_size, steps_per_epoch)
+            positive(validation_freq, "validation_freq")
+        steps = step_count(data, batch_size, steps_per_epoch)
         callbacks = CallbackList(
             callbacks, model=self, verbose=verbose, epochs=epochs, steps=steps, samples=getattr(data, "rows", None)
         )
         self.stop_training = False
         self._prepare("train", data, batch_size)
         if validation is not None:
-            validation_batch_size = _batch_size(validation_batch_size or batch_size, validation, "validation_")
+            validation_batch_size = checked_batch_size(validation_batch_size or batch_size, validation, "validation_")
             self._prepare("test", validation, validation_batch_size)
         callbacks.on_train_begin()
         if callbacks.initial_epoch is not None:
@@ -409,7 +259,7 @@ class Trainer:
                 callbacks.on_epoch_begin(epoch)
                 self._run_epoch("train", data, batch_size, steps_per_epoch, callbacks, shuffle, class_weight)
                 logs = self.get_metrics_result()
-                if validation is not None and _validates(epoch, validation_freq):
+                if validation is not None and validates(epoch, validation_freq):
                     logs.update(self._validate(validation, validation_batch_size, validation_steps, callbacks))
                 self.epoch = epoch + 1
                 callbacks.on_epoch_end(epoch, logs)
@@ -434,7 +284,7 @@ class Trainer:
         targets = leaves(data.y)
         if len(targets) != 1 or targets[0] is None:
             raise ValueError("class_weight: works for models with one output and targets")
-        return ArrayData(data.x, data.y, _class_weights(targets[0].numpy(), class_weight))
+        return ArrayData(data.x, data.y, class_weights(targets[0].numpy(), class_weight))
 
     def _run_epoch(self, kind, data, batch_size, steps_limit, callbacks, shuffle=False, class_weight=None) -> None:
         if isinstance(data, ArrayData):
@@ -475,8 +325,8 @@ class Trainer:
     def _paced_runs(self, kind: str, rows: int, batch_size: int, steps_limit, callbacks):
         """(step, first row, batch, number of steps) of each native call."""
         step = 0
-        pace = _Pace(self._steps_per_call(callbacks, kind))
-        for first, batch, steps in _runs(rows, batch_size, steps_limit):
+        pace = Pace(self._steps_per_call(callbacks, kind))
+        for first, batch, steps in runs(rows, batch_size, steps_limit):
             done = 0
             while done < steps:
                 count = min(pace.steps, steps - done)
@@ -541,8 +391,8 @@ class Trainer:
         """
         self._require_compiled("evaluate")
         data = make_data(x, y, sample_weight, steps)
-        batch_size = _batch_size(batch_size, data)
-        count = _step_count(data, batch_size, steps)
+        batch_size = checked_batch_size(batch_size, data)
+        count = step_count(data, batch_size, steps)
         if not isinstance(callbacks, CallbackList):
             callbacks = CallbackList(callbacks, model=self, verbose=verbose, epochs=1, steps=count, mode="test")
         self._prepare("test", data, batch_size)
@@ -567,8 +417,8 @@ class Trainer:
         data = make_data(x, None, None, steps)
         if isinstance(data, ArrayData):
             batch_size = 32 if batch_size is None else batch_size
-            _positive(batch_size, "batch_size")
-        count = _step_count(data, batch_size, steps)
+            positive(batch_size, "batch_size")
+        count = step_count(data, batch_size, steps)
         callbacks = CallbackList(callbacks, model=self, verbose=verbose, epochs=1, steps=count, mode="predict")
         callbacks.on_predict_begin()
         if isinstance(data, ArrayData):
@@ -626,89 +476,3 @@ class Trainer:
     def predict_on_batch(self, x):
         """The model's outputs for one batch."""
         return self.predict(x, batch_size=max(1, len(ArrayData(x))), verbose=0)
-
-
-class _Pace:
-    """How many steps to run before coming back to Python: a fixed number, or about _PACE seconds' worth."""
-
-    def __init__(self, fixed: int | None):
-        self.fixed = fixed
-        self.steps = fixed or 1
-
-    def update(self, steps: int, seconds: float) -> None:
-        if self.fixed is None:
-            wanted = int(steps * _PACE / max(seconds, 1e-9))
-            self.steps = max(1, min(wanted, self.steps * 8))
-
-
-def _runs(rows: int, batch_size: int, steps_limit: int | None):
-    """(first row, batch, number of steps): the whole batches, then the smaller last one."""
-    whole, rest = divmod(rows, batch_size)
-    if steps_limit is not None and steps_limit <= whole:
-        whole, rest = steps_limit, 0
-    if whole:
-        yield 0, batch_size, whole
-    if rest:
-        yield whole * batch_size, rest, 1
-
-
-def _threads() -> int:
-    from .. import _core
-
-    return _core.get_threads()
-
-
-def _positive(value, argument: str) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{argument}: got {value!r}, wanted a positive integer")
-
-
-def _batch_size(batch_size, data, part: str = "") -> int | None:
-    if isinstance(data, BatchData):
-        if batch_size is not None and not part:
-            raise ValueError(f"batch_size: got {batch_size}, wanted None: the dataset brings its own batches")
-        return None
-    if not len(data):
-        raise ValueError(f"{part and 'validation_data: '}x: got no rows, wanted at least one")
-    batch_size = 32 if batch_size is None else batch_size
-    _positive(batch_size, f"{part}batch_size")
-    return int(batch_size)
-
-
-def _step_count(data, batch_size, limit) -> int | None:
-    if isinstance(data, BatchData):
-        return data.steps
-    steps = -(-len(data) // batch_size)
-    return steps if limit is None else min(steps, limit)
-
-
-def _validates(epoch: int, frequency) -> bool:
-    if isinstance(frequency, list | tuple | set):
-        return epoch + 1 in frequency
-    return (epoch + 1) % frequency == 0
-
-
-def _validation_data(given, steps):
-    if not isinstance(given, tuple | list):
-        return make_data(given, steps=steps)
-    if not 1 <= len(given) <= 3:
-        raise ValueError(f"validation_data: got {len(given)} parts, wanted (x, y) or (x, y, sample_weight)")
-    try:
-        return make_data(*given, steps=steps)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"validation_data: {error}") from None
-
-
-def _class_weights(labels: np.ndarray, class_weight: dict) -> np.ndarray:
-    if not isinstance(class_weight, dict) or not all(isinstance(label, int | np.integer) for label in class_weight):
-        raise ValueError(f"class_weight: got {class_weight!r}, wanted a dict of class numbers to weights")
-    if labels.ndim > 2:
-        raise ValueError(
-            f"class_weight: targets have shape {labels.shape}; for maps use sample_weight of shape (batch, h, w)"
-        )
-    if labels.ndim == 2:
-        labels = labels.argmax(axis=1) if labels.shape[1] > 1 else labels[:, 0]
-    weights = np.ones(len(labels), np.float32)
-    for label, weight in class_weight.items():
-        weights[labels == label] = weight
-    return weights
