@@ -36,7 +36,8 @@ def mnist(
     seed: Annotated[int, typer.Option(help="Fixes weights, order and dropout.")] = 0,
     threads: Annotated[int | None, typer.Option(min=1, help="Threads; by default one per core.")] = None,
     output: Annotated[Path, typer.Option(help="Where the model is saved, after each epoch.")] = Path("mnist.keras"),
-    resume: Annotated[bool, typer.Option(help="Go on from the model saved at --output.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the model saved at --output.")] = False,
+    stop_after: Annotated[int | None, typer.Option(min=1, help="End after this epoch, to resume another time.")] = None,
 ) -> None:
     """Train on MNIST, evaluate on the 10,000 test images, save the model."""
     import magmadnn_py as mdnn
@@ -45,6 +46,7 @@ def mnist(
     if threads is not None:
         mdnn.set_threads(threads)
     utils.set_random_seed(seed)
+    optimizers.get(optimizer)  # an unknown name ends here, before anything is fetched
     typer.echo("getting MNIST ...")
     (x_train, y_train), (x_test, y_test) = datasets.mnist.load_data(data)
     x_train, y_train = _prepare(x_train[:samples]), y_train[:samples]
@@ -62,7 +64,14 @@ def mnist(
     model.summary()
     checkpoint = callbacks.ModelCheckpoint(str(output), save_freq="epoch")
     start = time.perf_counter()
-    model.fit(x_train, y_train, batch_size=batch, epochs=epochs, initial_epoch=model.epoch, callbacks=[checkpoint])
+    model.fit(
+        x_train,
+        y_train,
+        batch_size=batch,
+        epochs=min(epochs, stop_after or epochs),
+        initial_epoch=model.epoch,
+        callbacks=[checkpoint],
+    )
     seconds = time.perf_counter() - start
     result = model.evaluate(x_test, y_test, batch_size=max(batch, 128), verbose=0, return_dict=True)
     model.save(output)

@@ -92,6 +92,9 @@ def totals(model) -> list[str]:
     optimizer = getattr(model, "optimizer", None)
     if optimizer is not None and getattr(optimizer, "built", False):
         lines.append(line("Optimizer", optimizer.variables))
+    slow = sorted({name for program in model._programs.values() for name in program.references})
+    if slow:
+        lines.append(f" Without a kernel, run by their NumPy reference: {', '.join(slow)}")
     return lines
 
 

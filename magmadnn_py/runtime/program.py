@@ -17,7 +17,7 @@ from ..passes import enabled, run_passes
 from ..passes.memory import Buffer, is_flat_concatenation, plan_memory, protect_updates
 from ..passes.views import view_offset
 from .kernels import algorithms, signature
-from .log import log, log_once
+from .log import log, wanted, warn_once
 from .tensor import Tensor
 
 _WORKSPACE, _ARENA, _CONSTANTS, _FIRST_VARIABLE = range(4)
@@ -62,7 +62,8 @@ class Program:
             self._copy(value.type, self._place(value), (self._slot(variable), 0), f"assign {variable.name}")
         self._constants = self._make_constants()
         self._bound: dict[int, Tensor] = {}
-        log("kernels", self.describe())
+        if wanted("kernels"):
+            log("kernels", self.describe())
 
     # What it is
 
@@ -74,6 +75,12 @@ class Program:
     @property
     def workspace_bytes(self) -> int:
         return self._native.workspace_bytes
+
+    @property
+    def references(self) -> list[str]:
+        """Ops that have no kernel for their types, so that their NumPy reference runs."""
+        found = {node.op.name: node.inputs for node, name in self.algorithms.items() if name == "reference"}
+        return [f"{name}({', '.join(value.dtype for value in inputs)})" for name, inputs in found.items()]
 
     def describe(self) -> str:
         """One line per step: layer, op, result, algorithm."""
@@ -117,7 +124,7 @@ class Program:
         else:
             if self._use_kernels:
                 types = ", ".join(value.dtype for value in node.inputs)
-                log_once("kernels", f"{node.op.name}({types}) has no kernel here: its NumPy reference runs")
+                warn_once(f"{node.op.name}({types}) has no kernel here: its NumPy reference runs, slowly")
             self._native.add_callback(label, _reference_step(node), inputs, outputs)
         self.algorithms[node] = found[0] if found else "reference"
 
@@ -174,19 +181,30 @@ class Program:
         Raises:
             ValueError: the number or shape of the arrays is not what the graph wants.
         """
-        if len(arrays) != len(self.graph.inputs):
-            raise ValueError(f"program: got {len(arrays)} arrays, wanted {len(self.graph.inputs)}")
         with self.memory.lock:
-            self._bind()
-            for value, array in zip(self.graph.inputs, arrays, strict=True):
-                array = np.asarray(array)
-                if array.shape != value.shape:
-                    label = value.node.op.label
-                    raise ValueError(f"input '{label}': got shape {array.shape}, wanted {value.shape}")
-                if value in self.plan.places:
-                    self._arena_array(value)[...] = array
+            self._load(arrays)
             self._native.run()
             return [self._arena_array(value).copy() for value in self.graph.outputs]
+
+    def profile(self, *arrays) -> list[tuple[str, float]]:
+        """One run as above; returns (label, seconds) for every step of the program."""
+        with self.memory.lock:
+            self._load(arrays)
+            seconds = self._native.run_batches([], [], 0, 0, 1, None, True)
+        return list(zip(self._native.labels, seconds, strict=True))
+
+    def _load(self, arrays) -> None:
+        """Binds the memory and puts the arrays where the inputs are."""
+        if len(arrays) != len(self.graph.inputs):
+            raise ValueError(f"program: got {len(arrays)} arrays, wanted {len(self.graph.inputs)}")
+        self._bind()
+        for value, array in zip(self.graph.inputs, arrays, strict=True):
+            array = np.asarray(array)
+            if array.shape != value.shape:
+                label = value.node.op.label
+                raise ValueError(f"input '{label}': got shape {array.shape}, wanted {value.shape}")
+            if value in self.plan.places:
+                self._arena_array(value)[...] = array
 
     def run_batches(
         self,
