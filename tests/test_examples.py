@@ -18,8 +18,7 @@ EXAMPLES = ROOT / "examples"
 @pytest.fixture
 def run(tmp_path):
     def run_example(name: str, *arguments: str) -> str:
-        search = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        environment = os.environ | {"PYTHONPATH": search, "MAGMADNN_DATA": str(tmp_path), "PYTHONWARNINGS": "ignore"}
+        environment = os.environ | {"MAGMADNN_DATA": str(tmp_path), "PYTHONWARNINGS": "ignore"}
         command = [sys.executable, str(EXAMPLES / f"{name}.py"), *arguments]
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
