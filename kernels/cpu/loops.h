@@ -60,7 +60,8 @@ inline int64_t grain_for(double nanoseconds_per_item) {
     return std::max<int64_t>(1, static_cast<int64_t>(10000.0 / std::max(nanoseconds_per_item, 1e-3)));
 }
 
-/// A cut of [0, count) in equal contiguous parts that have a number, for kernels that keep partial sums per part.
+/// A cut of [0, count) in equal contiguous parts that have a number, for kernels that keep partial sums per
+/// part.
 struct Parts {
     int64_t count;
     int64_t parts;
@@ -96,7 +97,8 @@ inline Shape strides_of(const Shape& shape) {
     return strides;
 }
 
-/// Strides with which a tensor of `shape` is walked as if it were `target` (NumPy broadcasting): 0 on repeated axes.
+/// Strides with which a tensor of `shape` is walked as if it were `target` (NumPy broadcasting): 0 on
+/// repeated axes.
 inline Shape broadcast_strides(const Shape& shape, const Shape& target) {
     const Shape own = strides_of(shape);
     Shape strides(target.size(), 0);

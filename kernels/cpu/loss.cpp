@@ -23,7 +23,9 @@ struct Row {
 };
 
 template <class T>
-Vector<T> maximum(Vector<T> a, Vector<T> b) { return (b > a) | (b != b) ? b : a; }
+Vector<T> maximum(Vector<T> a, Vector<T> b) {
+    return (b > a) | (b != b) ? b : a;
+}
 
 template <class T>
 T largest(const T* x, const Row<T>& row) {
@@ -101,7 +103,8 @@ struct NarrowRows {
     }
 };
 
-/// Calls narrow(first row, rows) for groups of rows of a vector's width, or wide(row) for each where rows are long.
+/// Calls narrow(first row, rows) for groups of rows of a vector's width, or wide(row) for each where rows are
+/// long.
 template <class T, class Narrow, class Wide>
 void each_row(int64_t rows, int64_t n, ThreadPool& pool, Narrow&& narrow, Wide&& wide) {
     const double cost = 5 + 1.2 * static_cast<double>(n);
@@ -113,7 +116,8 @@ void each_row(int64_t rows, int64_t n, ThreadPool& pool, Narrow&& narrow, Wide&&
     }
     const int64_t groups = (rows + lanes<T> - 1) / lanes<T>;
     pool.ranges(groups, grain_for(cost * lanes<T>), [&](int64_t begin, int64_t end, int) {
-        for (int64_t i = begin; i < end; i++) narrow(i * lanes<T>, std::min<int64_t>(lanes<T>, rows - i * lanes<T>));
+        for (int64_t i = begin; i < end; i++)
+            narrow(i * lanes<T>, std::min<int64_t>(lanes<T>, rows - i * lanes<T>));
     });
 }
 
@@ -123,7 +127,7 @@ bool is_last(const Signature& s) {
     return rank > 0 && (axis == rank - 1 || axis == -1);
 }
 
-// ------------------------------------------------------------------------------------------ softmax, log_softmax
+// --- softmax, log_softmax
 
 template <class T, bool logarithm>
 class Softmax final : public Kernel {
@@ -171,7 +175,9 @@ class Softmax final : public Kernel {
 };
 
 template <class T>
-bool supports_softmax(const Signature& s) { return all_of_type<T>(s) && is_last(s); }
+bool supports_softmax(const Signature& s) {
+    return all_of_type<T>(s) && is_last(s);
+}
 
 const Registration softmax_float("softmax", "rows_float32", 10, supports_softmax<float>,
                                  create_kernel<Softmax<float, false>>);
@@ -182,26 +188,31 @@ const Registration log_softmax_float("log_softmax", "rows_float32", 10, supports
 const Registration log_softmax_double("log_softmax", "rows_float64", 10, supports_softmax<double>,
                                       create_kernel<Softmax<double, true>>);
 
-// ------------------------------------------------------------------------------------------ softmax_cross_entropy
+// --- softmax_cross_entropy
 
 /// The labels of one row: a class number, or a weight for every class.
 template <class T>
 class Labels {
   public:
     Labels(const char* op, const Signature& s)
-        : op_(op), sparse_(s.attributes.flag("sparse")), wide_(s.inputs[1].dtype == DType::int64),
+        : op_(op),
+          sparse_(s.attributes.flag("sparse")),
+          wide_(s.inputs[1].dtype == DType::int64),
           row_(s.inputs[0].shape.back()) {}
 
     bool sparse() const { return sparse_; }
 
     int64_t class_of(const void* labels, int64_t r) const {
-        const int64_t label = wide_ ? static_cast<const int64_t*>(labels)[r] : static_cast<const int32_t*>(labels)[r];
+        const int64_t label =
+            wide_ ? static_cast<const int64_t*>(labels)[r] : static_cast<const int32_t*>(labels)[r];
         if (label < 0 || label >= row_.n)
-            throw std::out_of_range(std::string(op_) + ": label " + std::to_string(label) +
-                                    " is out of range, wanted a class in [0, " + std::to_string(row_.n) + ")");
+            throw std::invalid_argument(std::string(op_) + ": labels: got " + std::to_string(label) +
+                                        ", wanted class numbers from 0 to " + std::to_string(row_.n - 1));
         return label;
     }
-    const T* weights(const void* labels, int64_t r) const { return static_cast<const T*>(labels) + r * row_.n; }
+    const T* weights(const void* labels, int64_t r) const {
+        return static_cast<const T*>(labels) + r * row_.n;
+    }
 
   private:
     const char* op_;
@@ -220,7 +231,9 @@ class CrossEntropy final : public Kernel {
         T* y = arguments.output<T>(0);
         each_row<T>(
             rows_, row_.n, pool,
-            [&](int64_t r, int64_t rows) { narrow_losses(x + r * row_.n, arguments.inputs[1], r, rows, y + r); },
+            [&](int64_t r, int64_t rows) {
+                narrow_losses(x + r * row_.n, arguments.inputs[1], r, rows, y + r);
+            },
             [&](int64_t r) { y[r] = loss(x + r * row_.n, arguments.inputs[1], r); });
     }
 
@@ -249,7 +262,8 @@ class CrossEntropy final : public Kernel {
         if (labels_.sparse()) return log_sum + (m - x[labels_.class_of(labels, r)]);
         const T* weights = labels_.weights(labels, r);
         Vector<T> sum{};
-        for (int64_t i = 0; i < row_.whole; i += row_.L) sum += load(weights + i) * (log_sum + (m - load(x + i)));
+        for (int64_t i = 0; i < row_.whole; i += row_.L)
+            sum += load(weights + i) * (log_sum + (m - load(x + i)));
         if (row_.has_tail()) sum += row_.tail(weights, T(0)) * (log_sum + (m - row_.tail(x, m)));
         return sum_lanes<T>(sum);
     }
@@ -263,7 +277,9 @@ template <class T>
 class CrossEntropyGradient final : public Kernel {
   public:
     explicit CrossEntropyGradient(const Signature& s)
-        : rows_(rows_of(s.inputs[0])), row_(s.inputs[0].shape.back()), labels_("softmax_cross_entropy_gradient", s) {}
+        : rows_(rows_of(s.inputs[0])),
+          row_(s.inputs[0].shape.back()),
+          labels_("softmax_cross_entropy_gradient", s) {}
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
         const T *x = arguments.input<T>(0), *dloss = arguments.input<T>(2);
@@ -331,10 +347,11 @@ const Registration loss_float("softmax_cross_entropy", "rows_float32", 10, suppo
                               create_kernel<CrossEntropy<float>>);
 const Registration loss_double("softmax_cross_entropy", "rows_float64", 10, supports_cross_entropy<double>,
                                create_kernel<CrossEntropy<double>>);
-const Registration gradient_float("softmax_cross_entropy_gradient", "rows_float32", 10, supports_cross_entropy<float>,
-                                  create_kernel<CrossEntropyGradient<float>>);
+const Registration gradient_float("softmax_cross_entropy_gradient", "rows_float32", 10,
+                                  supports_cross_entropy<float>, create_kernel<CrossEntropyGradient<float>>);
 const Registration gradient_double("softmax_cross_entropy_gradient", "rows_float64", 10,
-                                   supports_cross_entropy<double>, create_kernel<CrossEntropyGradient<double>>);
+                                   supports_cross_entropy<double>,
+                                   create_kernel<CrossEntropyGradient<double>>);
 
 }  // namespace
 }  // namespace magmadnn::cpu

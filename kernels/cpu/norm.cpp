@@ -1,7 +1,8 @@
 // normalize and its gradient, for batch, layer, group and instance normalization alike. The tensor is seen as
-//   x[outer][rows][width], width = groups * size: statistics over rows and size, one for each outer and group;
-//   scale and offset depend on the position in the width alone.
-// With rows == 1 (layer-norm) a group is one contiguous segment; otherwise columns are summed and then put together.
+//   x[outer][rows][width], width = groups * size: statistics over rows and size, one for each outer and
+//   group; scale and offset depend on the position in the width alone.
+// With rows == 1 (layer-norm) a group is one contiguous segment; otherwise columns are summed and then put
+// together.
 //   k outer index, g group, w position in the width, rstd 1 / sqrt(variance + epsilon)
 #include <cmath>
 
@@ -35,7 +36,8 @@ struct Layout {
         if (rank == 0) return true;
         int split = 0;  // where the width starts: not after an axis along which the scale varies
         while (split < rank - 1 && scale_extents[split] == 1) split++;
-        while (split >= 0 && !(kept_then_reduced(reduced, 0, split) && kept_then_reduced(reduced, split, rank)))
+        while (split >= 0 &&
+               !(kept_then_reduced(reduced, 0, split) && kept_then_reduced(reduced, split, rank)))
             split--;
         if (split < 0) return false;
         for (int i = 0; i < rank; i++) {
@@ -46,7 +48,8 @@ struct Layout {
         }
         width = groups * size;
         if (width < 32 && rows >= 64) fold = 16;
-        index_scale({extents.begin() + split, extents.end()}, {scale_extents.begin() + split, scale_extents.end()});
+        index_scale({extents.begin() + split, extents.end()},
+                    {scale_extents.begin() + split, scale_extents.end()});
         return true;
     }
 
@@ -70,9 +73,10 @@ struct Layout {
 
 constexpr int64_t row_block = 64;  // rows whose sums are taken in T before they join the totals in double
 
-// ----------------------------------------------------------------------------------------- loops over columns
+// --- loops over columns
 
-/// Calls strip(w, vectors) over the width in strips of four, then one vector, then column(w) for what is left.
+/// Calls strip(w, vectors) over the width in strips of four, then one vector, then column(w) for what is
+/// left.
 template <class T, class Strip, class Column>
 inline void each_strip(int64_t width, Strip&& strip, Column&& column) {
     constexpr int L = lanes<T>;
@@ -109,7 +113,8 @@ void block_moments(const T* x, int64_t rows, int64_t width, T* mean, T* m2) {
             T sum = 0, square = 0;
             for (int64_t r = 0; r < rows; r++) sum += x[r * width + w];
             const T center = sum * share;
-            for (int64_t r = 0; r < rows; r++) square += (x[r * width + w] - center) * (x[r * width + w] - center);
+            for (int64_t r = 0; r < rows; r++)
+                square += (x[r * width + w] - center) * (x[r * width + w] - center);
             mean[w] = center;
             m2[w] = square;
         });
@@ -170,7 +175,8 @@ void repeat(T* values, int64_t width, int64_t fold) {
     for (int64_t i = width; i < width * fold; i++) values[i] = values[i - width];
 }
 
-/// Sum of f(i) over [0, n) with f returning vectors: in T over blocks of a few hundred, in double across them.
+/// Sum of f(i) over [0, n) with f returning vectors: in T over blocks of a few hundred, in double across
+/// them.
 template <class T, class F>
 double sum_segment(const int64_t n, F&& f) {
     constexpr int64_t block = 32 * lanes<T>;
@@ -178,7 +184,8 @@ double sum_segment(const int64_t n, F&& f) {
     int64_t i = 0;
     while (i + lanes<T> <= n) {
         Vector<T> sum{};
-        for (const int64_t end = std::min(i + block, n); i + lanes<T> <= end; i += lanes<T>) sum += f(i, lanes<T>);
+        for (const int64_t end = std::min(i + block, n); i + lanes<T> <= end; i += lanes<T>)
+            sum += f(i, lanes<T>);
         total += static_cast<double>(sum_lanes<T>(sum));
     }
     if (i < n) total += static_cast<double>(sum_lanes<T>(f(i, static_cast<int>(n - i))));
@@ -204,7 +211,7 @@ inline void each_part(int64_t n, F&& f) {
     if (i < n) f(i, static_cast<int>(n - i));
 }
 
-// ---------------------------------------------------------------------------------------------------- both kernels
+// --- both kernels
 
 /// What the two kernels share: the layout, and how rows are cut for the threads.
 template <class T>
@@ -226,7 +233,8 @@ class Normalization : public Kernel {
 
     /// Parts of the rows of one outer index, in whole folds, for `streams` passes over memory.
     Parts cut_rows(int streams, ThreadPool& pool) const {
-        const double cost = 0.1 * streams * static_cast<double>(l_.folded_width() * static_cast<int64_t>(sizeof(T)) / 4);
+        const double cost =
+            0.1 * streams * static_cast<double>(l_.folded_width() * static_cast<int64_t>(sizeof(T)) / 4);
         return Parts((l_.rows + l_.fold - 1) / l_.fold, grain_for(cost), pool.size());
     }
     int64_t row_of(int64_t folded) const { return std::min(folded * l_.fold, l_.rows); }
@@ -234,7 +242,8 @@ class Normalization : public Kernel {
         return 0.1 * streams * static_cast<double>(l_.rows * l_.width * static_cast<int64_t>(sizeof(T)) / 4);
     }
 
-    /// body(first row, rows, width) for rows [begin, end) in blocks; folded rows count as one, of the folded width.
+    /// body(first row, rows, width) for rows [begin, end) in blocks; folded rows count as one, of the folded
+    /// width.
     template <class Body>
     void each_block(int64_t begin, int64_t end, Body&& body) const {
         const int64_t folded = (end - begin) / l_.fold;
@@ -249,7 +258,7 @@ class Normalization : public Kernel {
     double epsilon_;
 };
 
-// ----------------------------------------------------------------------------------------------------- normalize
+// --- normalize
 
 template <class T>
 class Normalize final : public Normalization<T> {
@@ -278,14 +287,15 @@ class Normalize final : public Normalization<T> {
                             for (int64_t i = begin; i < end; i++) segment(t, i);
                         });
         } else if (l_.outer >= pool.size()) {
-            pool.ranges(l_.outer, grain_for(this->cost_of_outer(4)), [&](int64_t begin, int64_t end, int worker) {
-                const Part part = part_of(parts, worker);
-                for (int64_t k = begin; k < end; k++) {
-                    measure(t, k, 0, l_.rows, part);
-                    finish(t, k, part);
-                    apply(t, k, 0, l_.rows, part);
-                }
-            });
+            pool.ranges(l_.outer, grain_for(this->cost_of_outer(4)),
+                        [&](int64_t begin, int64_t end, int worker) {
+                            const Part part = part_of(parts, worker);
+                            for (int64_t k = begin; k < end; k++) {
+                                measure(t, k, 0, l_.rows, part);
+                                finish(t, k, part);
+                                apply(t, k, 0, l_.rows, part);
+                            }
+                        });
         } else {
             for (int64_t k = 0; k < l_.outer; k++) together(t, k, parts, pool);
         }
@@ -296,14 +306,16 @@ class Normalize final : public Normalization<T> {
         const T *x, *scale, *offset;
         T *y, *mean, *variance;
     };
-    // Of a thread: moments of the columns (of the folded width while it counts), of a block, and the final factors.
+    // Of a thread: moments of the columns (of the folded width while it counts), of a block, and the final
+    // factors.
     struct Part {
         double *mean, *m2;
         T *block_mean, *block_m2;
         T *center, *factor, *offset;
     };
 
-    /// Lays the workspace out: scale and offset over the width, and an array of parts, described by the first.
+    /// Lays the workspace out: scale and offset over the width, and an array of parts, described by the
+    /// first.
     Part* carve(Carver& carver, const T** scale, const T** offset) const {
         T* a = carver.take<T>(l_.width);
         T* b = carver.take<T>(l_.width);
@@ -325,10 +337,12 @@ class Normalize final : public Normalization<T> {
     void segment(const Tensors& t, int64_t i) const {
         const int64_t n = l_.size, first = i % l_.groups * n;
         const T* x = t.x + i * n;
-        const double mean = sum_segment<T>(n, [&](int64_t j, int count) { return part(x, j, count); }) / l_.count();
+        const double mean =
+            sum_segment<T>(n, [&](int64_t j, int count) { return part(x, j, count); }) / l_.count();
         const T center = static_cast<T>(mean);
         const double squares = sum_segment<T>(n, [&](int64_t j, int count) {
-            const Vector<T> d = part(x, j, count) - (count == lanes<T> ? broadcast(center) : leading(center, count));
+            const Vector<T> d =
+                part(x, j, count) - (count == lanes<T> ? broadcast(center) : leading(center, count));
             return d * d;
         });
         t.mean[i] = center;
@@ -336,7 +350,8 @@ class Normalize final : public Normalization<T> {
         const T factor = static_cast<T>(this->rstd(squares / l_.count()));
         each_part<T>(n, [&](int64_t j, int count) {
             const Vector<T> scale = part(t.scale + first, j, count) * factor;
-            store_part(t.y + i * n, j, count, (part(x, j, count) - center) * scale + part(t.offset + first, j, count));
+            store_part(t.y + i * n, j, count,
+                       (part(x, j, count) - center) * scale + part(t.offset + first, j, count));
         });
     }
     static Vector<T> leading(T value, int count) {
@@ -366,12 +381,13 @@ class Normalize final : public Normalization<T> {
     /// Merges the columns that stand for one another; returns the rows they then have.
     double unfold(const Part& p, double n) const {
         for (int64_t i = 1; i < l_.fold && n > 0; i++)
-            merge_moments(p.mean, p.m2, n * static_cast<double>(i), p.mean + i * l_.width, p.m2 + i * l_.width, n,
-                          l_.width);
+            merge_moments(p.mean, p.m2, n * static_cast<double>(i), p.mean + i * l_.width,
+                          p.m2 + i * l_.width, n, l_.width);
         return n * static_cast<double>(l_.fold);
     }
 
-    /// Merges the columns of each group, stores the statistics, and works out y = (x - center) * factor + offset.
+    /// Merges the columns of each group, stores the statistics, and works out y = (x - center) * factor +
+    /// offset.
     void finish(const Tensors& t, int64_t k, const Part& p) const {
         const auto rows = static_cast<double>(l_.rows);
         for (int64_t g = 0; g < l_.groups; g++) {
@@ -422,7 +438,7 @@ class Normalize final : public Normalization<T> {
     }
 };
 
-// -------------------------------------------------------------------------------------------- normalize_gradient
+// --- normalize_gradient
 
 // With g = dy * scale, xhat = (x - mean) * rstd and means over a group:
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)),  dscale = sum of dy * xhat,  doffset = sum of dy
@@ -442,8 +458,8 @@ class NormalizeGradient final : public Normalization<T> {
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
         Carver carver(arguments.workspace);
-        Tensors t{arguments.input<T>(0), arguments.input<T>(1),  nullptr, arguments.input<T>(3),
-                  arguments.input<T>(4), arguments.output<T>(0)};
+        Tensors t{arguments.input<T>(0), arguments.input<T>(1), nullptr,
+                  arguments.input<T>(3), arguments.input<T>(4), arguments.output<T>(0)};
         Part* parts = carve(carver, &t.scale);
         t.scale = this->spread(arguments.input<T>(2), const_cast<T*>(t.scale));
         int64_t used = 1;  // parts that hold sums for dscale and doffset
@@ -475,9 +491,9 @@ class NormalizeGradient final : public Normalization<T> {
     };
     // Pairs of arrays over the width: the sums of dy first, those of dy * (x - mean) behind.
     struct Part {
-        double* totals;     // of one outer index, over the folded width
-        double* gradients;  // doffset and dscale so far
-        T* block;           // the same over a few outer indices (rows == 1)
+        double* totals;                             // of one outer index, over the folded width
+        double* gradients;                          // doffset and dscale so far
+        T* block;                                   // the same over a few outer indices (rows == 1)
         T *center, *along_dy, *along_x, *constant;  // dx = along_dy * dy - along_x * (x - center) - constant
     };
 
@@ -501,7 +517,9 @@ class NormalizeGradient final : public Normalization<T> {
         return parts;
     }
     template <class U>
-    static void clear(U* pair, int64_t width) { std::fill_n(pair, 2 * width, U(0)); }
+    static void clear(U* pair, int64_t width) {
+        std::fill_n(pair, 2 * width, U(0));
+    }
 
     // --- groups in one piece
 
@@ -622,7 +640,8 @@ class NormalizeGradient final : public Normalization<T> {
     }
 
     void store_gradients(double* gradients, T* dscale, T* doffset) const {
-        if (!l_.scale_index.empty()) {  // positions that share a scale: indices never grow faster than positions
+        if (!l_.scale_index
+                 .empty()) {  // positions that share a scale: indices never grow faster than positions
             double *sums = gradients, *products = gradients + l_.width;
             for (int64_t s = 0; s < l_.scale_size; s++) {
                 double sum = 0, product = 0;
@@ -640,7 +659,7 @@ class NormalizeGradient final : public Normalization<T> {
     }
 };
 
-// ---------------------------------------------------------------------------------------------------- registration
+// --- registration
 
 template <class T>
 bool fits(const Signature& s, const TensorType& x, const TensorType& scale, const TensorType& offset) {
@@ -649,9 +668,13 @@ bool fits(const Signature& s, const TensorType& x, const TensorType& scale, cons
     return Layout().find(x.shape, scale.shape, s.attributes.integers("axes"));
 }
 template <class T>
-bool supports_normalize(const Signature& s) { return fits<T>(s, s.inputs[0], s.inputs[1], s.inputs[2]); }
+bool supports_normalize(const Signature& s) {
+    return fits<T>(s, s.inputs[0], s.inputs[1], s.inputs[2]);
+}
 template <class T>
-bool supports_gradient(const Signature& s) { return fits<T>(s, s.inputs[1], s.inputs[2], s.outputs[2]); }
+bool supports_gradient(const Signature& s) {
+    return fits<T>(s, s.inputs[1], s.inputs[2], s.outputs[2]);
+}
 
 const Registration normalize_float("normalize", "columns_float32", 10, supports_normalize<float>,
                                    create_kernel<Normalize<float>>);

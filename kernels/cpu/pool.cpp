@@ -1,6 +1,7 @@
 // Max and average pooling over 1 to 3 spatial dimensions, channels last, and their gradients.
 //   n image, d h w spatial position in the input, od oh ow in the output, kd kh kw in the window, c channel
-// The gradients go through the cells of dx and gather from the windows that cover each: every cell is written once.
+// The gradients go through the cells of dx and gather from the windows that cover each: every cell is written
+// once.
 #include <limits>
 
 #include "loops.h"
@@ -54,15 +55,17 @@ using Position = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
 template <class T>
 using Positions = Vector<Position<T>>;
 
-// Between bytes and lanes of 32 bits the compiler goes element by element, so where there is an instruction for a
-// whole vector it is called by name: 3 times faster in the gradient.
+// Between bytes and lanes of 32 bits the compiler goes element by element, so where there is an instruction
+// for a whole vector it is called by name: 3 times faster in the gradient.
 template <class T, class P>
 inline void store_positions(P* p, Positions<T> v) {
     if constexpr (sizeof(T) == 4 && sizeof(P) == 1) {
 #if MAGMADNN_VECTOR_BYTES == 64 && defined(__AVX512F__)
-        return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8((__m512i)v));
+        return _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                                _mm512_maskz_cvtepi32_epi8(0xffff, (__m512i)v));
 #elif MAGMADNN_VECTOR_BYTES == 32 && defined(__AVX2__)
-        const __m128i low = _mm256_castsi256_si128((__m256i)v), high = _mm256_extracti128_si256((__m256i)v, 1);
+        const __m128i low = _mm256_castsi256_si128((__m256i)v),
+                      high = _mm256_extracti128_si256((__m256i)v, 1);
         const __m128i words = _mm_packs_epi32(low, high);
         return _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
 #endif
@@ -73,7 +76,8 @@ template <class T, class P>
 inline Positions<T> load_positions(const P* p) {
     if constexpr (sizeof(T) == 4 && sizeof(P) == 1) {
 #if MAGMADNN_VECTOR_BYTES == 64 && defined(__AVX512F__)
-        return (Positions<T>)_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+        return (Positions<T>)_mm512_maskz_cvtepu8_epi32(0xffff,
+                                                        _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 #elif MAGMADNN_VECTOR_BYTES == 32 && defined(__AVX2__)
         return (Positions<T>)_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
 #endif
@@ -83,9 +87,9 @@ inline Positions<T> load_positions(const P* p) {
     return load(wide);
 }
 
-/// Calls strip(c, number of vectors) over the channels, four vectors at a time while they last; the last vector
-/// overlaps the one before. Fewer channels than lanes: one vector that reaches into what follows, if `room` says that
-/// it may, else channel(c) for each. So outputs have to be written in ascending order.
+/// Calls strip(c, number of vectors) over the channels, four vectors at a time while they last; the last
+/// vector overlaps the one before. Fewer channels than lanes: one vector that reaches into what follows, if
+/// `room` says that it may, else channel(c) for each. So outputs have to be written in ascending order.
 template <class T, class Strip, class Channel>
 inline void each_channel(int64_t channels, bool room, Strip&& strip, Channel&& channel) {
     constexpr int L = lanes<T>;
@@ -111,7 +115,7 @@ struct Cell {
     T scale;
 };
 
-// ---------------------------------------------------------------------------------------- max_pool, average_pool
+// --- max_pool, average_pool
 
 /// Lists the cells of windows that lie in the input, once for all windows of a row that see the same.
 template <class T>
@@ -132,7 +136,8 @@ class WindowCells {
             for (int64_t kh = h_first_; kh < h_last_; kh++)
                 for (int64_t kw = first; kw < last; kw++)
                     cells_[count_++] = {((kd * g_.h.in + kh) * g_.w.in + kw) * g_.c,
-                                        static_cast<Position<T>>((kd * g_.h.window + kh) * g_.w.window + kw), T(1)};
+                                        static_cast<Position<T>>((kd * g_.h.window + kh) * g_.w.window + kw),
+                                        T(1)};
     }
     const Cell<T>* begin() const { return cells_; }
     const Cell<T>* end() const { return cells_ + count_; }
@@ -157,27 +162,28 @@ class PoolKernel : public Kernel {
         : g_(s.attributes, s.inputs[0].shape, s.outputs[0].shape), threads_(s.threads) {}
 
     template <class Window>
-    void each_window(const Arguments& arguments, double cost_of_cell, ThreadPool& pool, Window&& window) const {
+    void each_window(const Arguments& arguments, double cost_of_cell, ThreadPool& pool,
+                     Window&& window) const {
         const double cost = (cost_of_cell * static_cast<double>(g_.window_cells()) + 0.5) * sizeof(T) / 4;
         const T* x = arguments.input<T>(0);
         const T* x_end = x + g_.x_rows() * g_.w.in * g_.c;
         pool.ranges(g_.y_rows(), grain_for(cost * static_cast<double>(g_.w.out * g_.c)),
                     [&](int64_t begin, int64_t end, int worker) {
-                        WindowCells<T> cells(g_, static_cast<Cell<T>*>(arguments.workspace) + worker * g_.window_cells());
+                        WindowCells<T> cells(
+                            g_, static_cast<Cell<T>*>(arguments.workspace) + worker * g_.window_cells());
                         const int64_t y_end = end * g_.w.out * g_.c;  // where this thread's part ends
                         for (int64_t row = begin; row < end; row++) {
                             const int64_t oh = row % g_.h.out, od = row / g_.h.out % g_.d.out;
                             const int64_t n = row / g_.h.out / g_.d.out;
-                            const T* line =
-                                x + ((n * g_.d.in + g_.d.start(od)) * g_.h.in + g_.h.start(oh)) * g_.w.in * g_.c;
+                            const T* line = x + ((n * g_.d.in + g_.d.start(od)) * g_.h.in + g_.h.start(oh)) *
+                                                    g_.w.in * g_.c;
                             cells.start_row(od, oh);
                             for (int64_t ow = 0; ow < g_.w.out; ow++) {
                                 cells.move_to(ow);
                                 const T* corner = line + g_.w.start(ow) * g_.c;
                                 const int64_t y = (row * g_.w.out + ow) * g_.c;
-                                const bool room =
-                                    y + lanes<T> <= y_end && cells.count() > 0 &&
-                                    corner + (cells.end() - 1)->offset + lanes<T> <= x_end;
+                                const bool room = y + lanes<T> <= y_end && cells.count() > 0 &&
+                                                  corner + (cells.end() - 1)->offset + lanes<T> <= x_end;
                                 window(corner, cells, y, room);
                             }
                         }
@@ -199,13 +205,16 @@ class MaxPool final : public PoolKernel<T> {
         this->each_window(arguments, 0.4, pool, [&](const T* x, const auto& cells, int64_t first, bool room) {
             each_channel<T>(
                 this->g_.c, room,
-                [&](int64_t c, auto vectors) { strip<vectors>(x + c, cells, y + first + c, positions + first + c); },
+                [&](int64_t c, auto vectors) {
+                    strip<vectors>(x + c, cells, y + first + c, positions + first + c);
+                },
                 [&](int64_t c) { channel(x + c, cells, y + first + c, positions + first + c); });
         });
     }
 
   private:
-    // The first maximum wins, and so does the first NaN: a value is taken unless it is <= the best or that is NaN.
+    // The first maximum wins, and so does the first NaN: a value is taken unless it is <= the best or that is
+    // NaN.
     template <int vectors>
     static void strip(const T* x, const WindowCells<T>& cells, T* y, P* positions) {
         Vector<T> best[vectors];
@@ -254,8 +263,10 @@ std::unique_ptr<Kernel> create_max_pool(const Signature& s) {
     return create_for_positions<MaxPool, T>(s, s.outputs[1].dtype);
 }
 
-const Registration max_float("max_pool", "channels_float32", 10, supports_max_pool<float>, create_max_pool<float>);
-const Registration max_double("max_pool", "channels_float64", 10, supports_max_pool<double>, create_max_pool<double>);
+const Registration max_float("max_pool", "channels_float32", 10, supports_max_pool<float>,
+                             create_max_pool<float>);
+const Registration max_double("max_pool", "channels_float64", 10, supports_max_pool<double>,
+                              create_max_pool<double>);
 
 template <class T>
 class AveragePool final : public PoolKernel<T> {
@@ -298,7 +309,7 @@ const Registration average_float("average_pool", "channels_float32", 10, support
 const Registration average_double("average_pool", "channels_float64", 10, supports_average_pool<double>,
                                   create_kernel<AveragePool<double>>);
 
-// ------------------------------------------------------------------------------------------------------ gradients
+// --- gradients
 
 /// Walks the cells of dx with the windows that cover them. `Term` says what a window gives to a cell:
 /// strip<vectors>(window, c, sums) adds it for vectors of channels, channel(window, c) returns it for one.
@@ -306,9 +317,12 @@ template <class T, class Term>
 class GradientKernel : public Kernel {
   public:
     explicit GradientKernel(const Signature& s)
-        : g_(s.attributes, s.outputs[0].shape, s.inputs[0].shape), y_size_(s.inputs[0].size()), threads_(s.threads) {
+        : g_(s.attributes, s.outputs[0].shape, s.inputs[0].shape),
+          y_size_(s.inputs[0].size()),
+          threads_(s.threads) {
         for (int64_t w = 0; w < g_.w.in; w++) columns_.push_back({g_.w.first_output(w), g_.w.last_output(w)});
         for (const Axis* axis : {&g_.d, &g_.h, &g_.w}) most_windows_ *= (axis->window - 1) / axis->stride + 1;
+        apart_ = most_windows_ == 1;
     }
 
     size_t workspace_bytes() const override {
@@ -320,7 +334,8 @@ class GradientKernel : public Kernel {
         const double cost = (0.4 + 0.3 * static_cast<double>(most_windows_)) * sizeof(T) / 4;
         pool.ranges(g_.x_rows(), grain_for(cost * static_cast<double>(g_.w.in * g_.c)),
                     [&](int64_t begin, int64_t end, int worker) {
-                        Cell<T>* list = static_cast<Cell<T>*>(arguments.workspace) + worker * 2 * most_windows_;
+                        Cell<T>* list =
+                            static_cast<Cell<T>*>(arguments.workspace) + worker * 2 * most_windows_;
                         T* dx = arguments.output<T>(0);
                         for (int64_t row = begin; row < end; row++)
                             one_row(row, term, list, dx, dx + end * g_.w.in * g_.c);
@@ -338,32 +353,63 @@ class GradientKernel : public Kernel {
             for (int64_t oh = g_.h.first_output(h); oh < g_.h.last_output(h); oh++)
                 lines[line_count++] = {
                     ((n * g_.d.out + od) * g_.h.out + oh) * g_.w.out,
-                    static_cast<Position<T>>(((d - g_.d.start(od)) * g_.h.window + h - g_.h.start(oh)) * g_.w.window),
+                    static_cast<Position<T>>(((d - g_.d.start(od)) * g_.h.window + h - g_.h.start(oh)) *
+                                             g_.w.window),
                     term.scale(g_, od, oh)};
-        T* cell = dx + row * g_.w.in * g_.c;
-        for (int64_t w = 0; w < g_.w.in; w++, cell += g_.c) {
-            int64_t count = 0;
-            int64_t last = 0;
-            for (int64_t i = 0; i < line_count; i++)
-                for (int64_t ow = columns_[w].first; ow < columns_[w].last; ow++) {
-                    last = (lines[i].offset + ow) * g_.c;
-                    list[count++] = {last, lines[i].position + static_cast<Position<T>>(w - g_.w.start(ow)),
-                                     lines[i].scale * term.scale_of_column(g_, ow)};
-                }
-            const bool room = cell + lanes<T> <= dx_end && last + lanes<T> <= y_size_;
-            each_channel<T>(
-                g_.c, room,
-                [&](int64_t c, auto vectors) {
-                    Vector<T> sums[vectors] = {};
-                    for (int64_t i = 0; i < count; i++) term.template strip<vectors>(list[i], c, sums);
-                    for (int j = 0; j < vectors; j++) store(cell + c + j * lanes<T>, sums[j]);
-                },
-                [&](int64_t c) {
-                    T sum = 0;
-                    for (int64_t i = 0; i < count; i++) sum += term.channel(list[i], c);
-                    cell[c] = sum;
-                });
+        T* cells = dx + row * g_.w.in * g_.c;
+        if (line_count == 0)
+            std::fill_n(cells, g_.w.in * g_.c, T(0));
+        else if (apart_)
+            row_of_windows(lines[0], term, cells, dx_end);
+        else
+            row_of_cells(lines, line_count, term, list, cells, dx_end);
+    }
+
+    /// Windows that do not overlap, one after the other: each cell has at most one.
+    void row_of_windows(const Cell<T>& line, const Term& term, T* cells, const T* dx_end) const {
+        int64_t done = 0;
+        for (int64_t ow = 0; ow < g_.w.out; ow++) {
+            const int64_t start = g_.w.start(ow), first = start + g_.w.first_cell(ow),
+                          end = start + g_.w.last_cell(ow);
+            if (end <= first) continue;
+            std::fill_n(cells + done * g_.c, (first - done) * g_.c, T(0));
+            Cell<T> window{(line.offset + ow) * g_.c, line.position + static_cast<Position<T>>(first - start),
+                           line.scale * term.scale_of_column(g_, ow)};
+            for (int64_t w = first; w < end; w++, window.position++)
+                fill_cell(&window, 1, term, cells + w * g_.c, dx_end);
+            done = end;
         }
+        std::fill_n(cells + done * g_.c, (g_.w.in - done) * g_.c, T(0));
+    }
+
+    void row_of_cells(const Cell<T>* lines, int64_t line_count, const Term& term, Cell<T>* list, T* cells,
+                      const T* dx_end) const {
+        for (int64_t w = 0; w < g_.w.in; w++) {
+            int64_t count = 0;
+            for (int64_t i = 0; i < line_count; i++)
+                for (int64_t ow = columns_[w].first; ow < columns_[w].last; ow++)
+                    list[count++] = {(lines[i].offset + ow) * g_.c,
+                                     lines[i].position + static_cast<Position<T>>(w - g_.w.start(ow)),
+                                     lines[i].scale * term.scale_of_column(g_, ow)};
+            fill_cell(list, count, term, cells + w * g_.c, dx_end);
+        }
+    }
+
+    void fill_cell(const Cell<T>* windows, int64_t count, const Term& term, T* cell, const T* dx_end) const {
+        const bool room =
+            cell + lanes<T> <= dx_end && (count == 0 || windows[count - 1].offset + lanes<T> <= y_size_);
+        each_channel<T>(
+            g_.c, room,
+            [&](int64_t c, auto vectors) {
+                Vector<T> sums[vectors] = {};
+                for (int64_t i = 0; i < count; i++) term.template strip<vectors>(windows[i], c, sums);
+                for (int j = 0; j < vectors; j++) store(cell + c + j * lanes<T>, sums[j]);
+            },
+            [&](int64_t c) {
+                T sum = 0;
+                for (int64_t i = 0; i < count; i++) sum += term.channel(windows[i], c);
+                cell[c] = sum;
+            });
     }
 
     struct Range {
@@ -371,6 +417,7 @@ class GradientKernel : public Kernel {
     };
     std::vector<Range> columns_;  // outputs along w whose windows cover each w
     int64_t most_windows_ = 1, y_size_;
+    bool apart_;
     int threads_;
 };
 
@@ -400,7 +447,8 @@ class MaxPoolGradient final : public GradientKernel<T, MaxTerm<T, P>> {
   public:
     explicit MaxPoolGradient(const Signature& s) : GradientKernel<T, MaxTerm<T, P>>(s) {}
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        GradientKernel<T, MaxTerm<T, P>>::run(arguments, {arguments.input<T>(0), arguments.input<P>(1)}, pool);
+        GradientKernel<T, MaxTerm<T, P>>::run(arguments, {arguments.input<T>(0), arguments.input<P>(1)},
+                                              pool);
     }
 };
 
@@ -428,7 +476,8 @@ struct AverageTerm {
     }
     template <int vectors>
     void strip(const Cell<T>& window, int64_t c, Vector<T>* sums) const {
-        for (int j = 0; j < vectors; j++) sums[j] += load(dy + window.offset + c + j * lanes<T>) * window.scale;
+        for (int j = 0; j < vectors; j++)
+            sums[j] += load(dy + window.offset + c + j * lanes<T>) * window.scale;
     }
     T channel(const Cell<T>& window, int64_t c) const { return dy[window.offset + c] * window.scale; }
 };
@@ -446,9 +495,11 @@ class AveragePoolGradient final : public GradientKernel<T, AverageTerm<T>> {
     bool count_padding_;
 };
 
-const Registration average_gradient_float("average_pool_gradient", "cells_float32", 10, supports_average_pool<float>,
+const Registration average_gradient_float("average_pool_gradient", "cells_float32", 10,
+                                          supports_average_pool<float>,
                                           create_kernel<AveragePoolGradient<float>>);
-const Registration average_gradient_double("average_pool_gradient", "cells_float64", 10, supports_average_pool<double>,
+const Registration average_gradient_double("average_pool_gradient", "cells_float64", 10,
+                                           supports_average_pool<double>,
                                            create_kernel<AveragePoolGradient<double>>);
 
 }  // namespace

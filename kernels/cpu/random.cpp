@@ -1,4 +1,5 @@
-// Random tensors from a counter: element i depends on (seed, step, stream, i) alone, so threads and devices agree.
+// Random tensors from a counter: element i depends on (seed, step, stream, i) alone, so threads and devices
+// agree.
 #include <cmath>
 #include <numbers>
 
@@ -20,7 +21,8 @@ Philox generator(const Arguments& arguments, int state, int64_t stream) {
 /// use(words, first word, words of use) for consecutive batches of the words 0 to count.
 template <class Use>
 void each_batch(const Philox& philox, int64_t count, double cost, ThreadPool& pool, Use&& use) {
-    const auto grain = std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(batches_per_thread) / cost));
+    const auto grain =
+        std::max<int64_t>(1, static_cast<int64_t>(static_cast<double>(batches_per_thread) / cost));
     pool.ranges((count + batch - 1) / batch, grain, [&](int64_t begin, int64_t end, int) {
         uint32_t words[batch];
         for (int64_t i = begin; i < end; i++) {
@@ -35,7 +37,8 @@ inline float uniform(const uint32_t* words, int64_t i, float) {
     return static_cast<float>(static_cast<int32_t>(words[i] >> 8)) * 0x1p-24f;
 }
 inline double uniform(const uint32_t* words, int64_t i, double) {
-    return (static_cast<double>(words[2 * i] >> 5) * 67108864.0 + static_cast<double>(words[2 * i + 1] >> 6)) *
+    return (static_cast<double>(words[2 * i] >> 5) * 67108864.0 +
+            static_cast<double>(words[2 * i + 1] >> 6)) *
            0x1p-53;
 }
 
@@ -53,7 +56,8 @@ class RandomUniform final : public Kernel {
         each_batch(generator(arguments, 0, stream_), count_ * words_each, 1.5, pool,
                    [&](const uint32_t* words, int64_t first, int64_t n) {
                        T* y = arguments.output<T>(0) + first / words_each;
-                       for (int64_t i = 0; i < n / words_each; i++) y[i] = low_ + uniform(words, i, T{}) * range_;
+                       for (int64_t i = 0; i < n / words_each; i++)
+                           y[i] = low_ + uniform(words, i, T{}) * range_;
                    });
     }
 
@@ -83,7 +87,8 @@ class RandomNormal final : public Kernel {
   private:
     /// Box-Muller in double, whatever T is: two elements from two words.
     void pair(const uint32_t* words, T* y, bool both) const {
-        const double u = (static_cast<double>(words[0]) + 1) * 0x1p-32, v = static_cast<double>(words[1]) * 0x1p-32;
+        const double u = (static_cast<double>(words[0]) + 1) * 0x1p-32,
+                     v = static_cast<double>(words[1]) * 0x1p-32;
         const double radius = std::sqrt(-2 * std::log(u)), angle = 2 * std::numbers::pi * v;
         y[0] = static_cast<T>(mean_ + deviation_ * (radius * std::cos(angle)));
         if (both) y[1] = static_cast<T>(mean_ + deviation_ * (radius * std::sin(angle)));
@@ -97,7 +102,8 @@ class RandomNormal final : public Kernel {
 template <class T>
 class Dropout final : public Kernel {
   public:
-    explicit Dropout(const Signature& s) : count_(s.inputs[0].size()), stream_(s.attributes.integer("stream")) {
+    explicit Dropout(const Signature& s)
+        : count_(s.inputs[0].size()), stream_(s.attributes.integer("stream")) {
         const double rate = s.attributes.number("rate");
         keeps_none_ = rate >= 1;
         threshold_ = keeps_none_ ? 0 : static_cast<uint32_t>(rate * 0x1p32);
@@ -129,7 +135,9 @@ class Dropout final : public Kernel {
 };
 
 template <class T>
-bool makes(const Signature& s) { return s.outputs[0].dtype == DTypeOf<T>::value && s.inputs[0].dtype == DType::int64; }
+bool makes(const Signature& s) {
+    return s.outputs[0].dtype == DTypeOf<T>::value && s.inputs[0].dtype == DType::int64;
+}
 template <class T>
 bool drops(const Signature& s) {
     return s.inputs[0].dtype == DTypeOf<T>::value && s.outputs[0].dtype == DTypeOf<T>::value &&
@@ -144,8 +152,10 @@ const Registration normal_float("random_normal", "philox_float32", 10, makes<flo
                                 create_kernel<RandomNormal<float>>);
 const Registration normal_double("random_normal", "philox_float64", 10, makes<double>,
                                  create_kernel<RandomNormal<double>>);
-const Registration dropout_float("dropout", "philox_float32", 10, drops<float>, create_kernel<Dropout<float>>);
-const Registration dropout_double("dropout", "philox_float64", 10, drops<double>, create_kernel<Dropout<double>>);
+const Registration dropout_float("dropout", "philox_float32", 10, drops<float>,
+                                 create_kernel<Dropout<float>>);
+const Registration dropout_double("dropout", "philox_float64", 10, drops<double>,
+                                  create_kernel<Dropout<double>>);
 
 }  // namespace
 }  // namespace magmadnn::cpu

@@ -1,7 +1,8 @@
-// reduce and arg_reduce. Axes are merged until kept and reduced ones alternate; what counts then is whether the
-// innermost is reduced (sums along rows) or kept (sums of columns).
-// float32 is added up in float32 over short blocks and in double across them, so long sums stay exact enough.
-//   A accumulator across blocks: double for float types, int64 for the others and for any and all
+// reduce and arg_reduce. Axes are merged until kept and reduced ones alternate; what counts then is whether
+// the innermost is reduced (sums along rows) or kept (sums of columns). float32 is added up in float32 over
+// short blocks and in double across them, so long sums stay exact enough. The other types, and any and all of
+// every type, are widened to int64 in short pieces and reduced as that.
+//   A accumulator across blocks: double for float types, else int64
 #include <cmath>
 #include <limits>
 
@@ -11,22 +12,30 @@
 namespace magmadnn::cpu {
 namespace {
 
-// ------------------------------------------------------------------------------------------------ the functions
+// --- the functions
 
 struct Sum {
     template <class T>
-    static T first() { return T(0); }
+    static T first() {
+        return T(0);
+    }
     template <class V>
-    static V combine(V a, V b) { return a + b; }
+    static V combine(V a, V b) {
+        return a + b;
+    }
     static int64_t combine(int64_t a, int64_t b) {  // wraps, as in NumPy
         return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
     }
 };
 struct Product {
     template <class T>
-    static T first() { return T(1); }
+    static T first() {
+        return T(1);
+    }
     template <class V>
-    static V combine(V a, V b) { return a * b; }
+    static V combine(V a, V b) {
+        return a * b;
+    }
     static int64_t combine(int64_t a, int64_t b) {
         return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
     }
@@ -37,7 +46,9 @@ struct Max {
         return std::is_integral_v<T> ? std::numeric_limits<T>::min() : -std::numeric_limits<T>::infinity();
     }
     template <class V>
-    static V combine(V a, V b) { return (b > a) | (b != b) ? b : a; }  // a NaN stays, on either side
+    static V combine(V a, V b) {
+        return (b > a) | (b != b) ? b : a;
+    }  // a NaN stays, on either side
 };
 struct Min {
     template <class T>
@@ -45,40 +56,65 @@ struct Min {
         return std::is_integral_v<T> ? std::numeric_limits<T>::max() : std::numeric_limits<T>::infinity();
     }
     template <class V>
-    static V combine(V a, V b) { return (b < a) | (b != b) ? b : a; }
+    static V combine(V a, V b) {
+        return (b < a) | (b != b) ? b : a;
+    }
 };
 struct Any {
     template <class T>
-    static T first() { return 0; }
+    static T first() {
+        return 0;
+    }
     static int64_t combine(int64_t a, int64_t b) { return a | b; }
 };
 struct All {
     template <class T>
-    static T first() { return 1; }
+    static T first() {
+        return 1;
+    }
     static int64_t combine(int64_t a, int64_t b) { return a & b; }
 };
 
-template <class F>
-constexpr bool is_logical = std::is_same_v<F, Any> || std::is_same_v<F, All>;
+// --- loops over elements
 
-// -------------------------------------------------------------------------------------- loops over elements
-
-constexpr int64_t row_block = 8192;   // elements of a row added up in their own type
+constexpr int64_t row_block = 8192;    // elements of a row added up in their own type
 constexpr int64_t column_block = 128;  // rows added up in their own type
+constexpr int64_t widened = 512;       // elements turned into int64 at a time
+
+/// Turns elements into int64, or into their truth for any and all.
+using Widen = void (*)(const void* x, int64_t* y, int64_t n);
+
+template <class T>
+void widen_values(const void* x, int64_t* y, int64_t n) {
+    convert_loop<T, int64_t>(static_cast<const Stored<T>*>(x), y, n);
+}
+template <class T>
+void widen_truths(const void* x, int64_t* y, int64_t n) {
+    for (int64_t i = 0; i < n; i++) y[i] = static_cast<const Stored<T>*>(x)[i] != 0;
+}
+
+/// What is reduced: its element size and, unless it is reduced as it is, how it becomes int64.
+struct Elements {
+    int64_t bytes;
+    Widen widen;
+};
 
 /// The loops of a function for one input type. Totals are arrays of A (eight bytes each).
 struct Loops {
     void (*clear)(void* totals, int64_t n);
-    /// total = combine(total, elements of a contiguous row)
-    void (*row)(const void* x, int64_t n, void* total);
+    /// totals[r] = combine(totals[r], elements of row r), rows `stride` elements apart
+    void (*rows)(const void* x, Elements elements, int64_t rows, int64_t stride, int64_t n, void* totals);
     /// totals[c] = combine(totals[c], x[r][c] over rows r)
-    void (*columns)(const void* x, int64_t rows, int64_t stride, int64_t width, void* totals);
+    void (*columns)(const void* x, Elements elements, int64_t rows, int64_t stride, int64_t width,
+                    void* totals);
     void (*combine)(void* totals, const void* others, int64_t n);
     void (*store)(const void* totals, void* y, int64_t n, double count);
 };
 
 template <class F, class A>
-void clear_totals(void* totals, int64_t n) { std::fill_n(static_cast<A*>(totals), n, F::template first<A>()); }
+void clear_totals(void* totals, int64_t n) {
+    std::fill_n(static_cast<A*>(totals), n, F::template first<A>());
+}
 
 template <class F, class A>
 void combine_totals(void* totals, const void* others, int64_t n) {
@@ -88,7 +124,8 @@ void combine_totals(void* totals, const void* others, int64_t n) {
 
 template <class A, class Out>
 void store_totals(const void* totals, void* y, int64_t n, double) {
-    for (int64_t i = 0; i < n; i++) static_cast<Stored<Out>*>(y)[i] = convert<Out>(static_cast<const A*>(totals)[i]);
+    for (int64_t i = 0; i < n; i++)
+        static_cast<Stored<Out>*>(y)[i] = convert<Out>(static_cast<const A*>(totals)[i]);
 }
 template <class A, class Out>
 void store_means(const void* totals, void* y, int64_t n, double count) {
@@ -99,10 +136,8 @@ void store_means(const void* totals, void* y, int64_t n, double count) {
 }
 
 template <class F, class T>
-void real_row(const void* x_, int64_t n, void* total) {
+double real_row(const T* x, int64_t n, double total) {
     constexpr int L = lanes<T>;
-    auto* x = static_cast<const T*>(x_);
-    double result = *static_cast<double*>(total);
     for (int64_t begin = 0; begin < n; begin += row_block) {
         const int64_t end = std::min(begin + row_block, n);
         Vector<T> sums[4];
@@ -111,14 +146,40 @@ void real_row(const void* x_, int64_t n, void* total) {
         for (; i + 4 * L <= end; i += 4 * L)
             for (int j = 0; j < 4; j++) sums[j] = F::combine(sums[j], load(x + i + j * L));
         for (; i + L <= end; i += L) sums[0] = F::combine(sums[0], load(x + i));
-        if (i < end) sums[1] = F::combine(sums[1], load_partial(x + i, end - i, F::template first<T>()));
         T lane[L];
         store(lane, F::combine(F::combine(sums[0], sums[1]), F::combine(sums[2], sums[3])));
+        for (; i < end; i++) lane[i % L] = F::combine(lane[i % L], x[i]);
         for (int width = L / 2; width > 0; width /= 2)
             for (int j = 0; j < width; j++) lane[j] = F::combine(lane[j], lane[j + width]);
-        result = F::combine(result, static_cast<double>(lane[0]));
+        total = F::combine(total, static_cast<double>(lane[0]));
     }
-    *static_cast<double*>(total) = result;
+    return total;
+}
+
+/// One element of as many rows as a vector has lanes.
+template <class T>
+inline Vector<T> load_strided(const T* x, int64_t stride) {
+    T elements[lanes<T>];
+    for (int r = 0; r < lanes<T>; r++) elements[r] = x[r * stride];
+    return load(elements);
+}
+
+/// Short rows: one per lane, so that no sum across lanes is needed.
+template <class F, class T>
+void short_rows(const T* x, int64_t stride, int64_t n, double* totals) {
+    Vector<T> sums = load_strided(x, stride);
+    for (int64_t i = 1; i < n; i++) sums = F::combine(sums, load_strided(x + i, stride));
+    for (int r = 0; r < lanes<T>; r++) totals[r] = F::combine(totals[r], static_cast<double>(sums[r]));
+}
+
+template <class F, class T>
+void real_rows(const void* x_, Elements, int64_t rows, int64_t stride, int64_t n, void* totals_) {
+    auto* x = static_cast<const T*>(x_);
+    auto* totals = static_cast<double*>(totals_);
+    int64_t r = 0;
+    if (n > 0 && n < 4 * lanes<T>)
+        for (; r + lanes<T> <= rows; r += lanes<T>) short_rows<F, T>(x + r * stride, stride, n, totals + r);
+    for (; r < rows; r++) totals[r] = real_row<F, T>(x + r * stride, n, totals[r]);
 }
 
 template <class F, class T, int vectors>
@@ -134,7 +195,7 @@ void real_column_strip(const T* x, int64_t rows, int64_t stride, double* totals)
 }
 
 template <class F, class T>
-void real_columns(const void* x_, int64_t rows, int64_t stride, int64_t width, void* totals_) {
+void real_columns(const void* x_, Elements, int64_t rows, int64_t stride, int64_t width, void* totals_) {
     constexpr int L = lanes<T>;
     auto* x = static_cast<const T*>(x_);
     auto* totals = static_cast<double*>(totals_);
@@ -152,66 +213,80 @@ void real_columns(const void* x_, int64_t rows, int64_t stride, int64_t width, v
     }
 }
 
-template <class F, class T>
-int64_t as_integer(T x) {
-    if constexpr (is_logical<F>)
-        return x != 0;
-    else
-        return static_cast<int64_t>(x);
-}
-
-template <class F, class T>
-void integer_row(const void* x, int64_t n, void* total) {
-    int64_t result = *static_cast<int64_t*>(total);
-    for (int64_t i = 0; i < n; i++) result = F::combine(result, as_integer<F>(static_cast<const T*>(x)[i]));
-    *static_cast<int64_t*>(total) = result;
-}
-
-template <class F, class T>
-void integer_columns(const void* x, int64_t rows, int64_t stride, int64_t width, void* totals) {
+template <class F>
+void integer_rows(const void* x, Elements elements, int64_t rows, int64_t stride, int64_t n, void* totals) {
+    int64_t values[widened];
     for (int64_t r = 0; r < rows; r++) {
-        const T* __restrict row = static_cast<const T*>(x) + r * stride;
-        int64_t* __restrict total = static_cast<int64_t*>(totals);
-        for (int64_t c = 0; c < width; c++) total[c] = F::combine(total[c], as_integer<F>(row[c]));
+        int64_t total = static_cast<int64_t*>(totals)[r];
+        for (int64_t i = 0; i < n; i += widened) {
+            const int64_t count = std::min(widened, n - i);
+            elements.widen(static_cast<const char*>(x) + (r * stride + i) * elements.bytes, values, count);
+            for (int64_t j = 0; j < count; j++) total = F::combine(total, values[j]);
+        }
+        static_cast<int64_t*>(totals)[r] = total;
     }
 }
 
-template <class F, class T>
-Loops loops_for(bool mean) {
-    if constexpr (std::is_floating_point_v<T> && !is_logical<F>)
-        return {clear_totals<F, double>, real_row<F, T>, real_columns<F, T>, combine_totals<F, double>,
-                mean ? store_means<double, T> : store_totals<double, T>};
-    else
-        return {clear_totals<F, int64_t>, integer_row<F, Stored<T>>, integer_columns<F, Stored<T>>,
-                combine_totals<F, int64_t>,
-                is_logical<F> ? store_totals<int64_t, bool>
-                : mean        ? store_means<int64_t, T>
-                              : store_totals<int64_t, T>};
+template <class F>
+void integer_columns(const void* x, Elements elements, int64_t rows, int64_t stride, int64_t width,
+                     void* totals) {
+    int64_t values[widened];
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t c = 0; c < width; c += widened) {
+            const int64_t count = std::min(widened, width - c);
+            elements.widen(static_cast<const char*>(x) + (r * stride + c) * elements.bytes, values, count);
+            combine_totals<F, int64_t>(static_cast<int64_t*>(totals) + c, values, count);
+        }
 }
 
-Loops find_loops(const std::string& function, DType dtype) {
-    return dispatch(dtype, [&](auto value) {
+template <class F, class T>
+Loops real_loops() {
+    return {clear_totals<F, double>, real_rows<F, T>, real_columns<F, T>, combine_totals<F, double>,
+            store_totals<double, T>};
+}
+template <class F>
+Loops integer_loops() {
+    return {clear_totals<F, int64_t>, integer_rows<F>, integer_columns<F>, combine_totals<F, int64_t>,
+            nullptr};
+}
+
+/// The loops of a function, and the elements they go over.
+void find_loops(const std::string& function, DType dtype, Loops& loops, Elements& elements) {
+    const bool mean = function == "mean", logical = function == "any" || function == "all";
+    dispatch(dtype, [&](auto value) {
         using T = decltype(value);
-        if (function == "prod") return loops_for<Product, T>(false);
-        if (function == "max") return loops_for<Max, T>(false);
-        if (function == "min") return loops_for<Min, T>(false);
-        if (function == "any") return loops_for<Any, T>(false);
-        if (function == "all") return loops_for<All, T>(false);
-        return loops_for<Sum, T>(function == "mean");
+        elements = {sizeof(T), logical ? widen_truths<T> : widen_values<T>};
+        if constexpr (std::is_floating_point_v<T>) {
+            if (function == "prod") loops = real_loops<Product, T>();
+            if (function == "max") loops = real_loops<Max, T>();
+            if (function == "min") loops = real_loops<Min, T>();
+            if (function == "sum" || mean) loops = real_loops<Sum, T>();
+            if (mean) loops.store = store_means<double, T>;
+            if (!logical) return;
+        }
+        if (function == "prod") loops = integer_loops<Product>();
+        if (function == "max") loops = integer_loops<Max>();
+        if (function == "min") loops = integer_loops<Min>();
+        if (function == "any") loops = integer_loops<Any>();
+        if (function == "all") loops = integer_loops<All>();
+        if (function == "sum" || mean) loops = integer_loops<Sum>();
+        loops.store = logical ? store_totals<int64_t, bool>
+                      : mean  ? store_means<int64_t, T>
+                              : store_totals<int64_t, T>;
     });
 }
 
-// -------------------------------------------------------------------------------------------------------- reduce
+// --- reduce
 
 class Reduce final : public Kernel {
   public:
     explicit Reduce(const Signature& s)
-        : loops_(find_loops(s.attributes.text("function"), s.inputs[0].dtype)),
-          threads_(s.threads),
+        : threads_(s.threads),
           in_bytes_(static_cast<int64_t>(size_of(s.inputs[0].dtype))),
           out_bytes_(static_cast<int64_t>(size_of(s.outputs[0].dtype))),
           outputs_(s.outputs[0].size()),
           count_(s.inputs[0].size() / std::max<int64_t>(outputs_, 1)) {
+        find_loops(s.attributes.text("function"), s.inputs[0].dtype, loops_, elements_);
         if (s.inputs[0].size() == 0) return;
         const Shape& shape = s.inputs[0].shape;
         std::vector<bool> reduced(shape.size(), false);
@@ -232,22 +307,31 @@ class Reduce final : public Kernel {
             loops_.store(arguments.workspace, arguments.outputs[0], outputs_, 0);
             return;
         }
+        if (rows_reduced_ && repeats_ == 1 && kept_extents_.size() == 1 && outer_ >= pool.size()) {
+            pool.ranges(
+                outer_, grain_for(cost() * static_cast<double>(count_) + 1),
+                [&](int64_t begin, int64_t end, int worker) { reduce_rows(arguments, begin, end, worker); });
+            return;
+        }
         const int64_t strips = (width_ + strip - 1) / strip;
         const double nanoseconds = cost() * static_cast<double>(count_ * std::min(width_, strip));
         if (outer_ * strips >= pool.size() || nanoseconds < 20000) {
-            pool.ranges(outer_ * strips, grain_for(nanoseconds + 20), [&](int64_t begin, int64_t end, int worker) {
-                for (int64_t i = begin; i < end; i++) reduce_alone(arguments, i / strips, i % strips * strip, worker);
-            });
+            pool.ranges(outer_ * strips, grain_for(nanoseconds + 20),
+                        [&](int64_t begin, int64_t end, int worker) {
+                            for (int64_t i = begin; i < end; i++)
+                                reduce_alone(arguments, i / strips, i % strips * strip, worker);
+                        });
         } else {
             for (int64_t k = 0; k < outer_; k++) reduce_together(arguments, k, pool);
         }
     }
 
   private:
-    static constexpr int64_t strip = 1024;  // columns whose totals stay in the cache
+    static constexpr int64_t strip = 1024;        // columns whose totals stay in the cache
+    static constexpr int64_t rows_at_once = 256;  // outputs, where each is a row
 
-    // The input as [kept..., reduced...] outer axes around rows of `length` elements (innermost axis reduced) or around
-    // `length` rows, `stride` apart, of `width` columns (innermost axis kept).
+    // The input as [kept..., reduced...] outer axes around rows of `length` elements (innermost axis reduced)
+    // or around `length` rows, `stride` apart, of `width` columns (innermost axis kept).
     void merge_axes(const Shape& shape, const std::vector<bool>& reduced) {
         const Shape strides = strides_of(shape);
         struct Axis {
@@ -285,14 +369,15 @@ class Reduce final : public Kernel {
         if (rows_reduced_ || width_ >= 32 || stride_ != width_ || length_ < 64) return;
         fold_ = 16;
     }
-    int64_t padded_width() const { return (width_ * fold_ + 7) / 8 * 8; }
+    int64_t padded_width() const { return std::max(rows_at_once, (width_ * fold_ + 7) / 8 * 8); }
     double cost() const { return 0.05 * static_cast<double>(in_bytes_); }
 
     void* totals(const Arguments& arguments, int64_t part) const {
         return static_cast<char*>(arguments.workspace) + 8 * part * padded_width();
     }
     void finish(void* totals, int64_t width, void* y) const {
-        for (int64_t i = 1; i < fold_; i++) loops_.combine(totals, static_cast<char*>(totals) + 8 * i * width, width);
+        for (int64_t i = 1; i < fold_; i++)
+            loops_.combine(totals, static_cast<char*>(totals) + 8 * i * width, width);
         loops_.store(totals, y, width, static_cast<double>(count_));
     }
 
@@ -312,16 +397,28 @@ class Reduce final : public Kernel {
             const int64_t n = std::min(length_ - from, end - done);
             const char* block = x + (position.offset + from * stride_) * in_bytes_;
             if (rows_reduced_) {
-                loops_.row(block, n, totals);
+                loops_.rows(block, elements_, 1, 0, n, totals);
             } else {
                 const int64_t folded = n / fold_;
-                loops_.columns(block, folded, stride_ * fold_, width * fold_, totals);
+                loops_.columns(block, elements_, folded, stride_ * fold_, width * fold_, totals);
                 if (folded * fold_ < n)
-                    loops_.columns(block + folded * fold_ * stride_ * in_bytes_, n - folded * fold_, stride_, width,
-                                   totals);
+                    loops_.columns(block + folded * fold_ * stride_ * in_bytes_, elements_,
+                                   n - folded * fold_, stride_, width, totals);
             }
             done += n;
             position.next(reduced_extents_.data(), reduced_strides_.data(), rank);
+        }
+    }
+
+    /// Outputs [begin, end) where each is one contiguous row.
+    void reduce_rows(const Arguments& arguments, int64_t begin, int64_t end, int worker) const {
+        void* mine = totals(arguments, worker);
+        for (int64_t k = begin; k < end; k += rows_at_once) {
+            const int64_t rows = std::min(rows_at_once, end - k);
+            loops_.clear(mine, rows);
+            loops_.rows(arguments.input<char>(0) + k * kept_strides_[0] * in_bytes_, elements_, rows,
+                        kept_strides_[0], length_, mine);
+            loops_.store(mine, arguments.output<char>(0) + k * out_bytes_, rows, static_cast<double>(count_));
         }
     }
 
@@ -349,6 +446,7 @@ class Reduce final : public Kernel {
     }
 
     Loops loops_;
+    Elements elements_;
     int threads_;
     int64_t in_bytes_, out_bytes_, outputs_;
     int64_t count_;  // elements per output
@@ -360,101 +458,131 @@ class Reduce final : public Kernel {
 bool supports_reduce(const Signature& s) {
     const std::string& function = s.attributes.text("function");
     const bool empty = s.inputs[0].size() == 0 && s.outputs[0].size() > 0;
-    if (empty && (function == "max" || function == "min")) return false;  // an error, which the reference reports
+    if (empty && (function == "max" || function == "min"))
+        return false;  // an error, which the reference reports
     return s.inputs[0].rank() <= max_rank;
 }
 
 const Registration reduce("reduce", "blocks", 10, supports_reduce, create_kernel<Reduce>);
 
-// ---------------------------------------------------------------------------------------------------- arg_reduce
+// --- arg_reduce
 
+/// True where the value becomes the extreme: it is better, or the first NaN.
 template <class T, bool maximum>
-struct Extreme {
-    static bool better(T candidate, T best) { return maximum ? candidate > best : candidate < best; }
-    static bool is_nan(T x) { return x != x; }
+inline bool takes_over(T value, T best) {
+    return !(maximum ? value <= best : value >= best) & (best == best);
+}
 
-    /// Position of the first extreme of a row; the first NaN is the extreme where there is one.
-    static int32_t row(const T* x, int64_t n) {
-        if constexpr (std::is_same_v<T, float>)
-            if (n >= 4 * lanes<T>) return long_row(x, n);
-        int64_t best = 0;
-        if (is_nan(x[0])) return 0;
+/// Position of the first extreme among n contiguous values.
+template <class T, bool maximum>
+int32_t position_in_row(const T* x, int64_t n) {
+    T best = x[0];
+    int64_t at = 0;
+    if (std::is_floating_point_v<T> && n >= 4 * lanes<T>) {  // the value in vectors first, then where it is
+        if constexpr (std::is_floating_point_v<T>)
+            best = static_cast<T>(
+                real_row<std::conditional_t<maximum, Max, Min>, T>(x, n, static_cast<double>(best)));
+        while (x[at] != best && (best == best || x[at] == x[at])) at++;
+    } else {
         for (int64_t i = 1; i < n; i++) {
-            if (is_nan(x[i])) return static_cast<int32_t>(i);
-            if (better(x[i], x[best])) best = i;
-        }
-        return static_cast<int32_t>(best);
-    }
-
-    /// Finds the value in vectors first, then where it is.
-    static int32_t long_row(const T* x, int64_t n) {
-        double value = x[0];
-        (maximum ? real_row<Max, T> : real_row<Min, T>)(x, n, &value);
-        int64_t i = 0;
-        if (value != value)
-            while (!is_nan(x[i])) i++;
-        else
-            while (x[i] != static_cast<T>(value)) i++;
-        return static_cast<int32_t>(i);
-    }
-
-    /// As `row` for each of up to `strip` columns.
-    static constexpr int64_t strip = 128;
-    static void columns(const T* __restrict x, int64_t rows, int64_t stride, int64_t width, int32_t* __restrict y) {
-        T best[strip];
-        for (int64_t c = 0; c < width; c++) best[c] = x[c], y[c] = 0;
-        for (int64_t r = 1; r < rows; r++) {
-            const T* line = x + r * stride;
-            for (int64_t c = 0; c < width; c++) {
-                const bool take = (better(line[c], best[c]) | is_nan(line[c])) & !is_nan(best[c]);
-                best[c] = take ? line[c] : best[c];
-                y[c] = take ? static_cast<int32_t>(r) : y[c];
-            }
+            const bool take = takes_over<T, maximum>(x[i], best);
+            best = take ? x[i] : best;
+            at = take ? i : at;
         }
     }
-};
+    return static_cast<int32_t>(at);
+}
 
+/// As position_in_row for as many short rows as a vector has lanes.
+template <class T, bool maximum>
+void positions_in_short_rows(const T* x, int64_t n, int32_t* y) {
+    Vector<T> best = load_strided(x, n);
+    auto at = best != best;
+    at ^= at;
+    for (int64_t i = 1; i < n; i++) {
+        const Vector<T> value = load_strided(x + i, n);
+        const auto take = ~(maximum ? value <= best : value >= best) & (best == best);
+        best = take ? value : best;
+        at = (at & ~take) | (take & static_cast<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>(i));
+    }
+    for (int r = 0; r < lanes<T>; r++) y[r] = static_cast<int32_t>(at[r]);
+}
+
+/// arg_reduce over [outer, length, inner]. Integers and bool are widened to T = int64 first, block by block.
 template <class T, bool maximum>
 class ArgReduce final : public Kernel {
   public:
-    explicit ArgReduce(const Signature& s) {
+    explicit ArgReduce(const Signature& s) : bytes_(static_cast<int64_t>(size_of(s.inputs[0].dtype))) {
         const Shape& shape = s.inputs[0].shape;
-        int64_t axis = s.attributes.integer("axis");
-        if (axis < 0) axis += s.inputs[0].rank();
+        const int64_t axis = s.attributes.integer("axis");
         length_ = shape[axis];
         for (int64_t i = 0; i < axis; i++) outer_ *= shape[i];
         for (size_t i = axis + 1; i < shape.size(); i++) inner_ *= shape[i];
+        if (s.inputs[0].dtype != DTypeOf<T>::value)
+            widen_ = dispatch(s.inputs[0].dtype,
+                              [](auto value) -> Widen { return widen_values<decltype(value)>; });
     }
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        const T* x = arguments.input<T>(0);
         int32_t* y = arguments.output<int32_t>(0);
+        const bool rows = inner_ == 1 && !widen_;
         const int64_t strips = (inner_ + strip - 1) / strip;
         const double cost = 0.4 * static_cast<double>(length_ * std::min(inner_, strip));
         pool.ranges(outer_ * strips, grain_for(cost), [&](int64_t begin, int64_t end, int) {
-            for (int64_t i = begin; i < end; i++) {
+            int64_t i = begin;
+            if constexpr (std::is_floating_point_v<T>)
+                for (; rows && length_ < 4 * lanes<T> && i + lanes<T> <= end; i += lanes<T>)
+                    positions_in_short_rows<T, maximum>(arguments.input<T>(0) + i * length_, length_, y + i);
+            for (; i < end; i++) {
                 const int64_t outer = i / strips, first = i % strips * strip;
-                const T* start = x + outer * length_ * inner_ + first;
-                if (inner_ == 1)
-                    y[outer] = Extreme<T, maximum>::row(start, length_);
+                const char* x = arguments.input<char>(0) + (outer * length_ * inner_ + first) * bytes_;
+                if (rows)
+                    y[outer] = position_in_row<T, maximum>(reinterpret_cast<const T*>(x), length_);
                 else
-                    Extreme<T, maximum>::columns(start, length_, inner_, std::min(strip, inner_ - first),
-                                                 y + outer * inner_ + first);
+                    columns(x, std::min(strip, inner_ - first), y + outer * inner_ + first);
             }
         });
     }
 
   private:
-    static constexpr int64_t strip = Extreme<T, maximum>::strip;
-    int64_t outer_ = 1, length_, inner_ = 1;
+    static constexpr int64_t strip = 128;
+
+    void columns(const char* x, int64_t width, int32_t* __restrict y) const {
+        T best[strip], buffer[strip];
+        std::fill_n(y, width, 0);
+        std::memcpy(best, line(x, 0, width, buffer), static_cast<size_t>(width) * sizeof(T));
+        for (int64_t r = 1; r < length_; r++) {
+            const T* values = line(x, r, width, buffer);
+            for (int64_t c = 0; c < width; c++) {
+                const bool take = takes_over<T, maximum>(values[c], best[c]);
+                best[c] = take ? values[c] : best[c];
+                y[c] = take ? static_cast<int32_t>(r) : y[c];
+            }
+        }
+    }
+    const T* line(const char* x, int64_t r, int64_t width, T* buffer) const {
+        const char* values = x + r * inner_ * bytes_;
+        if constexpr (std::is_same_v<T, int64_t>)
+            if (widen_) {
+                widen_(values, buffer, width);
+                return buffer;
+            }
+        return reinterpret_cast<const T*>(values);
+    }
+
+    int64_t bytes_, outer_ = 1, length_, inner_ = 1;
+    Widen widen_ = nullptr;
 };
 
 std::unique_ptr<Kernel> create_arg_reduce(const Signature& s) {
     const bool maximum = s.attributes.text("function") == "argmax";
-    return dispatch(s.inputs[0].dtype, [&](auto value) {
-        using T = Stored<decltype(value)>;
-        return maximum ? create_kernel<ArgReduce<T, true>>(s) : create_kernel<ArgReduce<T, false>>(s);
-    });
+    const DType dtype = s.inputs[0].dtype;
+    if (dtype == DType::float32)
+        return maximum ? create_kernel<ArgReduce<float, true>>(s) : create_kernel<ArgReduce<float, false>>(s);
+    if (dtype == DType::float64)
+        return maximum ? create_kernel<ArgReduce<double, true>>(s)
+                       : create_kernel<ArgReduce<double, false>>(s);
+    return maximum ? create_kernel<ArgReduce<int64_t, true>>(s) : create_kernel<ArgReduce<int64_t, false>>(s);
 }
 
 bool supports_arg_reduce(const Signature& s) {

@@ -1,5 +1,5 @@
-// Mathematical functions on vectors. float32: own polynomials (minimax on the reduced range), a few units in the
-// last place, right at infinities and NaN. float64: the C library, lane by lane.
+// Mathematical functions on vectors. float32: own polynomials (minimax on the reduced range), a few units in
+// the last place, right at infinities and NaN. float64: the C library, lane by lane.
 //   x argument, r reduced argument, n exponent, p polynomial
 #pragma once
 #include <cmath>
@@ -80,12 +80,13 @@ inline Floats expm1(Floats x) {
 inline Floats log(Floats x) {
     const Ints denormal = x < std::numeric_limits<float>::min();
     const Ints b = bits(denormal ? x * 8388608.0f : x);
-    const Ints n = (Ints)((Unsigned)b - 0x3f3504f3u) >> 23;  // so that the mantissa m lies in [sqrt(1/2), sqrt(2))
+    const Ints n =
+        (Ints)((Unsigned)b - 0x3f3504f3u) >> 23;  // so that the mantissa m lies in [sqrt(1/2), sqrt(2))
     const Floats f = from_bits((Ints)((Unsigned)b - ((Unsigned)n << 23))) - 1.0f;  // m - 1
     const Floats e = __builtin_convertvector(n - (denormal & 23), Floats);
-    const Floats p = polynomial(f, 6.746601330e-2f, -1.167564131e-1f, 1.188817460e-1f, -1.240559142e-1f,
-                                1.421955091e-1f, -1.666799567e-1f, 2.000211873e-1f, -2.500000960e-1f,
-                                3.333331260e-1f);
+    const Floats p =
+        polynomial(f, 6.746601330e-2f, -1.167564131e-1f, 1.188817460e-1f, -1.240559142e-1f, 1.421955091e-1f,
+                   -1.666799567e-1f, 2.000211873e-1f, -2.500000960e-1f, 3.333331260e-1f);
     const Floats square = f * f;
     const Floats small = (square * f) * p + e * -2.12194440e-4f - 0.5f * square;
     const Floats result = small + f + e * 0.693359375f;
@@ -117,8 +118,8 @@ inline Floats erf(Floats x) {
     const Floats small = polynomial(s, 8.397801628e-5f, -8.149807378e-4f, 5.201716195e-3f, -2.685970231e-2f,
                                     1.128370162e-1f, -3.761263419e-1f, 1.283791667e-1f);
     const Floats log_of_rest =
-        polynomial(clamp(t, 0.0f, 3.95f), -2.111858908e-5f, 4.347347287e-4f, -4.172381321e-3f, 2.512289838e-2f,
-                   -1.082854563e-1f, -6.333420303e-1f, -1.129517342e+0f, 1.751859407e-4f);
+        polynomial(clamp(t, 0.0f, 3.95f), -2.111858908e-5f, 4.347347287e-4f, -4.172381321e-3f,
+                   2.512289838e-2f, -1.082854563e-1f, -6.333420303e-1f, -1.129517342e+0f, 1.751859407e-4f);
     const Floats large = copy_sign(1.0f - exp(log_of_rest), x);
     return t < 0.921875f ? x + x * small : large;
 }
@@ -138,9 +139,10 @@ inline Floats sine(Floats x, int quarter) {
     r = r - whole * 4.837512969970703125e-4f;
     r = r - whole * 7.549789948768648e-8f;
     const Floats s = r * r;
-    const Floats sin = r + r * s * polynomial(s, 2.718311566e-6f, -1.983933484e-4f, 8.333329386e-3f,
-                                              -1.666666664e-1f);
-    const Floats cos = 1.0f - 0.5f * s + s * s * polynomial(s, 2.443315516e-5f, -1.388731624e-3f, 4.166664568e-2f);
+    const Floats sin =
+        r + r * s * polynomial(s, 2.718311566e-6f, -1.983933484e-4f, 8.333329386e-3f, -1.666666664e-1f);
+    const Floats cos =
+        1.0f - 0.5f * s + s * s * polynomial(s, 2.443315516e-5f, -1.388731624e-3f, 4.166664568e-2f);
     const Floats result = (n & 1) != 0 ? cos : sin;
     return from_bits(bits(result) ^ ((n & 2) << 30));
 }
@@ -152,14 +154,30 @@ inline Doubles each_lane(Doubles x, Function function) {
     for (int i = 0; i < lanes<double>; i++) x[i] = function(x[i]);
     return x;
 }
-inline Doubles exp(Doubles x) { return each_lane(x, [](double v) { return std::exp(v); }); }
-inline Doubles expm1(Doubles x) { return each_lane(x, [](double v) { return std::expm1(v); }); }
-inline Doubles log(Doubles x) { return each_lane(x, [](double v) { return std::log(v); }); }
-inline Doubles log1p(Doubles x) { return each_lane(x, [](double v) { return std::log1p(v); }); }
-inline Doubles tanh(Doubles x) { return each_lane(x, [](double v) { return std::tanh(v); }); }
-inline Doubles erf(Doubles x) { return each_lane(x, [](double v) { return std::erf(v); }); }
-inline Doubles sin(Doubles x) { return each_lane(x, [](double v) { return std::sin(v); }); }
-inline Doubles cos(Doubles x) { return each_lane(x, [](double v) { return std::cos(v); }); }
+inline Doubles exp(Doubles x) {
+    return each_lane(x, [](double v) { return std::exp(v); });
+}
+inline Doubles expm1(Doubles x) {
+    return each_lane(x, [](double v) { return std::expm1(v); });
+}
+inline Doubles log(Doubles x) {
+    return each_lane(x, [](double v) { return std::log(v); });
+}
+inline Doubles log1p(Doubles x) {
+    return each_lane(x, [](double v) { return std::log1p(v); });
+}
+inline Doubles tanh(Doubles x) {
+    return each_lane(x, [](double v) { return std::tanh(v); });
+}
+inline Doubles erf(Doubles x) {
+    return each_lane(x, [](double v) { return std::erf(v); });
+}
+inline Doubles sin(Doubles x) {
+    return each_lane(x, [](double v) { return std::sin(v); });
+}
+inline Doubles cos(Doubles x) {
+    return each_lane(x, [](double v) { return std::cos(v); });
+}
 inline Doubles sigmoid(Doubles x) { return 1.0 / (1.0 + exp(-x)); }
 inline Doubles softplus(Doubles x) {
     return each_lane(x, [](double v) { return (v < 0 ? 0 : v) + std::log1p(std::exp(-std::fabs(v))); });

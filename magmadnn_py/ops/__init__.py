@@ -3,6 +3,7 @@
 
 from .activation import *
 from .conv import *
+from .conv_pooled import *
 from .elementwise import *
 from .function import convert
 from .loss import *

@@ -12,11 +12,12 @@ from .fuse import fuse
 from .order import order
 from .pool_first import pool_first
 from .simplify import simplify
+from .sparse import sparse
 
 #: Passes over the forward graph of a network, before it is differentiated.
 FORWARD_PASSES = {"pool_first": pool_first}
 #: Passes over the whole graph, in this order. Memory planning and kernel choice follow when a program is built.
-GRAPH_PASSES = {"simplify": simplify, "fuse": fuse, "order": order}
+GRAPH_PASSES = {"simplify": simplify, "sparse": sparse, "fuse": fuse, "order": order}
 NAMES = (*FORWARD_PASSES, *GRAPH_PASSES, "plan_memory", "choose_kernels")
 
 

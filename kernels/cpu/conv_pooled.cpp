@@ -1,0 +1,323 @@
+// Gradients of a convolution whose output was max-pooled, from the pooled gradient and the positions of the
+// maxima.
+//
+// At most one cell of each pooling window has a gradient, and none where a ReLU was closed, so lists of the
+// non-zero values replace the dense gradient: the same sums with a quarter of the work or less. Nothing is
+// approximated.
+//
+// n images, h w extents, c channels in, k channels out, r s kernel extents; p counts pooling windows, q their
+// cells. A kernel row (s*c numbers) is contiguous both in an image and, once packed, in the weights; both
+// gradients are sums of such rows times one number.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "registration.h"
+#include "simd.h"
+
+namespace magmadnn::cpu {
+
+namespace {
+
+constexpr int max_accumulators = 12;  // vectors of a tile, so that it stays in registers
+constexpr int max_rows = 6;
+constexpr int lane_count = lanes<float>;
+constexpr int64_t weight_limit =
+    512 << 10;  // bytes: above, the packed weights leave the L2 cache and dense wins
+
+/// One non-zero value of the gradient, and the rows it multiplies.
+struct Entry {
+    const float* rows;
+    float value;
+};
+
+/// target[i][j] += sum over the entries of value * rows[i][j], for a tile of Rows x Columns vectors.
+template <int Rows, int Columns>
+void accumulate(const Entry* entries, int64_t count, int64_t offset, int64_t row_stride, float* target,
+                int64_t target_stride) {
+    Vector<float> sum[Rows][Columns];
+    for (int i = 0; i < Rows; i++)
+        for (int j = 0; j < Columns; j++) sum[i][j] = load(target + i * target_stride + j * lane_count);
+    for (int64_t e = 0; e < count; e++) {
+        const float* rows = entries[e].rows + offset;
+        const float value = entries[e].value;
+        for (int i = 0; i < Rows; i++)
+            for (int j = 0; j < Columns; j++)
+                sum[i][j] += value * load(rows + i * row_stride + j * lane_count);
+    }
+    for (int i = 0; i < Rows; i++)
+        for (int j = 0; j < Columns; j++) store(target + i * target_stride + j * lane_count, sum[i][j]);
+}
+
+using Accumulate = void (*)(const Entry*, int64_t, int64_t, int64_t, float*, int64_t);
+
+template <int Rows, int... Columns>
+constexpr std::array<Accumulate, max_accumulators> row_of_table(std::integer_sequence<int, Columns...>) {
+    return {accumulate<Rows, Columns + 1>...};
+}
+
+template <int... Rows>
+constexpr auto make_table(std::integer_sequence<int, Rows...>) {
+    return std::array<std::array<Accumulate, max_accumulators>, max_rows>{
+        row_of_table<Rows + 1>(std::make_integer_sequence<int, max_accumulators / (Rows + 1)>{})...};
+}
+
+/// accumulators[rows - 1][columns - 1], for rows * columns <= max_accumulators.
+constexpr auto accumulators = make_table(std::make_integer_sequence<int, max_rows>{});
+
+struct Geometry {
+    int64_t n, h, w, c, k, r, s;
+    int64_t windows_h, windows_w, window_h, window_w;
+    int64_t top, left, padded_h, padded_w;
+    int64_t row, vectors;            // length of a kernel row, in numbers and in vectors
+    int64_t image_floats;            // of a padded image, with room to read a whole vector behind its end
+    std::vector<int64_t> in_window;  // offset of each cell of a window from its first one
+
+    Geometry(const Signature& signature, const Shape& image, const Shape& kernel, const Shape& pooled)
+        : n(image[0]), h(image[1]), w(image[2]), c(image[3]), k(kernel[3]), r(kernel[0]), s(kernel[1]) {
+        const auto& window = signature.attributes.integers("window");
+        const auto& padding = signature.attributes.integers("padding");
+        windows_h = pooled[1];
+        windows_w = pooled[2];
+        window_h = window[0];
+        window_w = window[1];
+        top = padding[0];
+        left = padding[2];
+        padded_h = h + top + padding[1];
+        padded_w = w + left + padding[3];
+        row = s * c;
+        vectors = (row + lane_count - 1) / lane_count;
+        image_floats = padded_h * padded_w * c + lane_count;
+        for (int64_t cell = 0; cell < window_h * window_w; cell++)
+            in_window.push_back(cell / window_w * image_row() + cell % window_w * c);
+    }
+
+    bool is_padded() const { return padded_h != h || padded_w != w; }
+    int64_t windows() const { return windows_h * windows_w; }
+    int64_t packed_row() const { return vectors * lane_count; }
+    int64_t packed_kernel() const { return r * packed_row(); }
+    int64_t image_row() const { return padded_w * c; }
+
+    /// First number, in a padded image, that the kernel covers when it makes the first cell of window `p`.
+    int64_t corner(int64_t p) const {
+        return p / windows_w * window_h * image_row() + p % windows_w * window_w * c;
+    }
+
+    /// Calls body(first row, rows, first number of the row, columns) for tiles that cover a kernel.
+    template <class Body>
+    void tiles(Body&& body) const {
+        const int64_t chunks = (vectors + max_accumulators - 1) / max_accumulators;
+        const int64_t columns = (vectors + chunks - 1) / chunks;
+        const int64_t rows =
+            std::clamp<int64_t>(max_accumulators / columns, 1, std::min<int64_t>(r, max_rows));
+        for (int64_t i = 0; i < r; i += rows)
+            for (int64_t j = 0; j < vectors; j += columns)
+                body(i, std::min(rows, r - i), j * lane_count, std::min(columns, vectors - j));
+    }
+
+    void pad(const float* image, float* padded) const {
+        std::memset(padded, 0, image_floats * sizeof(float));
+        for (int64_t y = 0; y < h; y++)
+            std::memcpy(padded + (y + top) * image_row() + left * c, image + y * w * c,
+                        w * c * sizeof(float));
+    }
+};
+
+bool all_equal(const std::vector<int64_t>& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
+}
+
+/// `positions` is the index of that input, `kernel` the shape of the weights.
+bool supports(const Signature& s, int positions, const Shape& kernel) {
+    const Attributes& a = s.attributes;
+    if (kernel.size() != 4 || s.inputs[positions].dtype != DType::uint8) return false;
+    if (s.outputs[0].dtype != DType::float32 || s.inputs[positions - 1].dtype != DType::float32) return false;
+    const auto& window = a.integers("window");
+    const auto& padding = a.integers("padding");
+    return all_equal(a.integers("strides"), 1) && all_equal(a.integers("dilation"), 1) &&
+           a.integer("groups") == 1 && window[0] * window[1] >= 4 &&
+           std::all_of(padding.begin(), padding.end(), [](auto p) { return p >= 0; }) &&
+           element_count(kernel) * static_cast<int64_t>(sizeof(float)) <= weight_limit;
+}
+
+/// x, pooled gradient, positions -> weight gradient. Threads own output channels, so nothing is summed across
+/// them.
+class PooledWeightGradient : public Kernel {
+  public:
+    explicit PooledWeightGradient(const Signature& signature)
+        : g_(signature, signature.inputs[0].shape, signature.outputs[0].shape, signature.inputs[1].shape),
+          threads_(signature.threads) {
+        // Few enough images that they stay in the L1 cache and their lists in the L2 cache.
+        const int64_t list_bytes = g_.windows() * g_.k / threads_ * sizeof(Entry) + 1;
+        group_ =
+            std::clamp<int64_t>(std::min((24 << 10) / (g_.image_floats * 4), (96 << 10) / list_bytes), 1, 16);
+        packed_floats_ = g_.k * g_.packed_kernel();
+        const int64_t channels = (g_.k + threads_ - 1) / threads_;
+        counts_bytes_ = (channels * sizeof(int64_t) + 63) / 64 * 64;
+        lists_bytes_ = (channels * group_ * g_.windows() * sizeof(Entry) + 63) / 64 * 64;
+        images_bytes_ = (group_ * g_.image_floats * sizeof(float) + 63) / 64 * 64;
+    }
+
+    size_t workspace_bytes() const override {
+        return packed_floats_ * sizeof(float) + 64 +
+               threads_ * (counts_bytes_ + lists_bytes_ + images_bytes_);
+    }
+
+    void run(const Arguments& arguments, ThreadPool& pool) override {
+        float* packed = static_cast<float*>(arguments.workspace);
+        std::memset(packed, 0, packed_floats_ * sizeof(float));
+        char* scratch =
+            static_cast<char*>(arguments.workspace) + (packed_floats_ * sizeof(float) + 63) / 64 * 64;
+        pool.ranges(g_.k, 1, [&](int64_t first, int64_t last, int worker) {
+            char* own = scratch + worker * (counts_bytes_ + lists_bytes_ + images_bytes_);
+            for (int64_t n = 0; n < g_.n; n += group_)
+                add_images(arguments, n, std::min(group_, g_.n - n), first, last, packed, own);
+        });
+        unpack(packed, arguments.output<float>(0), pool);
+    }
+
+  private:
+    void add_images(const Arguments& arguments, int64_t first_image, int64_t images, int64_t first,
+                    int64_t last, float* packed, char* own) const {
+        auto* counts = reinterpret_cast<int64_t*>(own);
+        auto* lists = reinterpret_cast<Entry*>(own + counts_bytes_);
+        auto* scratch = reinterpret_cast<float*>(own + counts_bytes_ + lists_bytes_);
+        const int64_t capacity = group_ * g_.windows();
+        const int64_t* in_window = g_.in_window.data();
+        std::memset(counts, 0, (last - first) * sizeof(int64_t));
+        for (int64_t i = 0; i < images; i++) {
+            const float* image =
+                padded_image(arguments.input<float>(0), first_image + i, scratch + i * g_.image_floats);
+            for (int64_t p = 0; p < g_.windows(); p++) {
+                const int64_t at = ((first_image + i) * g_.windows() + p) * g_.k;
+                const float* value = arguments.input<float>(1) + at;
+                const uint8_t* position = arguments.input<uint8_t>(2) + at;
+                const float* corner = image + g_.corner(p);
+                for (int64_t k = first; k < last; k++) {
+                    Entry* list = lists + (k - first) * capacity;
+                    int64_t& count = counts[k - first];
+                    list[count] = {corner + in_window[position[k]], value[k]};
+                    count += value[k] != 0;
+                }
+            }
+        }
+        for (int64_t k = first; k < last; k++)
+            g_.tiles([&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
+                accumulators[rows - 1][columns - 1](
+                    lists + (k - first) * capacity, counts[k - first], i * g_.image_row() + j, g_.image_row(),
+                    packed + k * g_.packed_kernel() + i * g_.packed_row() + j, g_.packed_row());
+            });
+    }
+
+    /// The image itself where it needs no padding and reading a vector behind its end stays inside of x.
+    const float* padded_image(const float* x, int64_t n, float* scratch) const {
+        const float* image = x + n * g_.h * g_.w * g_.c;
+        if (!g_.is_padded() && n + 1 < g_.n && g_.h * g_.w * g_.c >= lane_count) return image;
+        g_.pad(image, scratch);
+        return scratch;
+    }
+
+    void unpack(const float* packed, float* weights, ThreadPool& pool) const {
+        pool.ranges(g_.r, 1, [&](int64_t first, int64_t last, int) {
+            for (int64_t i = first; i < last; i++)
+                for (int64_t j = 0; j < g_.row; j++)
+                    for (int64_t k = 0; k < g_.k; k++)
+                        weights[(i * g_.row + j) * g_.k + k] =
+                            packed[k * g_.packed_kernel() + i * g_.packed_row() + j];
+        });
+    }
+
+    Geometry g_;
+    int threads_;
+    int64_t group_, packed_floats_, counts_bytes_, lists_bytes_, images_bytes_;
+};
+
+/// pooled gradient, positions, weights -> input gradient. Threads own images.
+class PooledInputGradient : public Kernel {
+  public:
+    explicit PooledInputGradient(const Signature& signature)
+        : g_(signature, signature.outputs[0].shape, signature.inputs[2].shape, signature.inputs[0].shape),
+          threads_(signature.threads),
+          cells_(g_.windows() * g_.window_h * g_.window_w) {
+        packed_bytes_ = (g_.k * g_.packed_kernel() * sizeof(float) + 63) / 64 * 64;
+        counts_bytes_ = (cells_ * sizeof(int64_t) + 63) / 64 * 64;
+        lists_bytes_ = (cells_ * g_.k * sizeof(Entry) + 63) / 64 * 64;
+        image_bytes_ = (g_.image_floats * sizeof(float) + 63) / 64 * 64;
+    }
+
+    size_t workspace_bytes() const override {
+        return packed_bytes_ + threads_ * (counts_bytes_ + lists_bytes_ + image_bytes_);
+    }
+
+    void run(const Arguments& arguments, ThreadPool& pool) override {
+        float* packed = static_cast<float*>(arguments.workspace);
+        pack(arguments.input<float>(2), packed, pool);
+        char* scratch = static_cast<char*>(arguments.workspace) + packed_bytes_;
+        pool.ranges(g_.n, 1, [&](int64_t first, int64_t last, int worker) {
+            char* own = scratch + worker * (counts_bytes_ + lists_bytes_ + image_bytes_);
+            for (int64_t n = first; n < last; n++) image_gradient(arguments, n, packed, own);
+        });
+    }
+
+  private:
+    void pack(const float* weights, float* packed, ThreadPool& pool) const {
+        pool.ranges(g_.k, 8, [&](int64_t first, int64_t last, int) {
+            for (int64_t k = first; k < last; k++)
+                for (int64_t i = 0; i < g_.r; i++) {
+                    float* to = packed + k * g_.packed_kernel() + i * g_.packed_row();
+                    const float* from = weights + i * g_.row * g_.k + k;
+                    for (int64_t j = 0; j < g_.row; j++) to[j] = from[j * g_.k];
+                    std::fill(to + g_.row, to + g_.packed_row(), 0.0f);
+                }
+        });
+    }
+
+    void image_gradient(const Arguments& arguments, int64_t n, const float* packed, char* own) const {
+        auto* counts = reinterpret_cast<int64_t*>(own);
+        auto* lists = reinterpret_cast<Entry*>(own + counts_bytes_);
+        auto* image = reinterpret_cast<float*>(own + counts_bytes_ + lists_bytes_);
+        const int cells = static_cast<int>(g_.window_h * g_.window_w);
+        std::memset(counts, 0, cells_ * sizeof(int64_t));
+        for (int64_t p = 0; p < g_.windows(); p++) {
+            const int64_t at = (n * g_.windows() + p) * g_.k;
+            const float* value = arguments.input<float>(0) + at;
+            const uint8_t* position = arguments.input<uint8_t>(1) + at;
+            for (int64_t k = 0; k < g_.k; k++) {
+                const int64_t cell = p * cells + position[k];
+                lists[cell * g_.k + counts[cell]] = {packed + k * g_.packed_kernel(), value[k]};
+                counts[cell] += value[k] != 0;
+            }
+        }
+        std::memset(image, 0, g_.image_floats * sizeof(float));
+        g_.tiles([&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
+            const Accumulate add = accumulators[rows - 1][columns - 1];
+            for (int64_t cell = 0; cell < cells_; cell++) {
+                if (!counts[cell]) continue;
+                float* target = image + g_.corner(cell / cells) + g_.in_window[cell % cells];
+                add(lists + cell * g_.k, counts[cell], i * g_.packed_row() + j, g_.packed_row(),
+                    target + i * g_.image_row() + j, g_.image_row());
+            }
+        });
+        float* dx = arguments.output<float>(0) + n * g_.h * g_.w * g_.c;
+        for (int64_t y = 0; y < g_.h; y++)
+            std::memcpy(dx + y * g_.w * g_.c, image + (y + g_.top) * g_.image_row() + g_.left * g_.c,
+                        g_.w * g_.c * sizeof(float));
+    }
+
+    Geometry g_;
+    int threads_;
+    int64_t cells_, packed_bytes_, counts_bytes_, lists_bytes_, image_bytes_;
+};
+
+bool supports_weight(const Signature& s) { return supports(s, 2, s.outputs[0].shape); }
+bool supports_input(const Signature& s) { return supports(s, 1, s.inputs[2].shape); }
+
+const Registration weight("pooled_convolution_weight_gradient", "sparse", 0, supports_weight,
+                          create_kernel<PooledWeightGradient>);
+const Registration input("pooled_convolution_input_gradient", "sparse", 0, supports_input,
+                         create_kernel<PooledInputGradient>);
+
+}  // namespace
+
+}  // namespace magmadnn::cpu
