@@ -117,14 +117,15 @@ void bind_registry(py::module_& m) {
 
 void bind_program(py::module_& m) {
     bind_registry(m);
-    py::class_<Feed>(m, "Feed")
-        .def(py::init([](std::pair<int, int64_t> place, const std::string& dtype, const Tensor& source) {
-                 return Feed{{place.first, place.second}, dtype_from_name(dtype), source.contiguous()};
-             }),
-             py::arg("destination"), py::arg("dtype"), py::arg("source"));
+    py::class_<Feed>(m, "Feed").def(
+        py::init([](std::pair<int, int64_t> place, const std::string& dtype, const Tensor& source) {
+            return Feed{{place.first, place.second}, dtype_from_name(dtype), source.contiguous()};
+        }),
+        py::arg("destination"), py::arg("dtype"), py::arg("source"));
     py::class_<Drain>(m, "Drain")
         .def(py::init([](std::pair<int, int64_t> place, const Tensor& destination) {
-                 if (!destination.is_contiguous()) throw py::value_error("Drain: destination is not contiguous");
+                 if (!destination.is_contiguous())
+                     throw py::value_error("Drain: destination is not contiguous");
                  return Drain{{place.first, place.second}, destination};
              }),
              py::arg("source"), py::arg("destination"));

@@ -25,12 +25,18 @@ template <> struct DTypeOf<bool>    { static constexpr DType value = DType::bool
 template <class Function>
 decltype(auto) dispatch(DType dtype, Function&& function) {
     switch (dtype) {
-        case DType::float32: return function(float{});
-        case DType::float64: return function(double{});
-        case DType::int32: return function(int32_t{});
-        case DType::int64: return function(int64_t{});
-        case DType::uint8: return function(uint8_t{});
-        case DType::boolean: return function(bool{});
+        case DType::float32:
+            return function(float{});
+        case DType::float64:
+            return function(double{});
+        case DType::int32:
+            return function(int32_t{});
+        case DType::int64:
+            return function(int64_t{});
+        case DType::uint8:
+            return function(uint8_t{});
+        case DType::boolean:
+            return function(bool{});
     }
     throw std::invalid_argument("dtype: unknown element type");
 }

@@ -1,6 +1,7 @@
-// The contract between the executor and the kernels: a kernel is created once for a signature (op, attributes,
-// types, threads) when a program is built, and then run with pointers only. Header-only on purpose: each kernel
-// library (one per instruction set) is loaded with dlopen and links to nothing of the core.
+// The contract between the executor and the kernels: a kernel is created once for a signature (op,
+// attributes, types, threads) when a program is built, and then run with pointers only. Header-only on
+// purpose: each kernel library (one per instruction set) is loaded with dlopen and links to nothing of the
+// core.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -32,8 +33,8 @@ struct TensorType {
     int rank() const { return static_cast<int>(shape.size()); }
 };
 
-/// An op's attributes, as its Python dataclass holds them: bool and int as int64, tuples of integers (nested ones
-/// flattened) as vector<int64>, tuples of text as vector<string>.
+/// An op's attributes, as its Python dataclass holds them: bool and int as int64, tuples of integers (nested
+/// ones flattened) as vector<int64>, tuples of text as vector<string>.
 class Attributes {
   public:
     using Value = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
@@ -67,7 +68,8 @@ class Attributes {
     template <class T>
     const T& get(const std::string& name) const {
         const T* value = std::get_if<T>(&at(name));
-        if (!value) throw std::invalid_argument("attribute '" + name + "' has another type than the kernel wants");
+        if (!value)
+            throw std::invalid_argument("attribute '" + name + "' has another type than the kernel wants");
         return *value;
     }
 
@@ -83,17 +85,21 @@ struct Signature {
     int threads = 1;
 };
 
-/// Pointers for one run. Every tensor is contiguous and row-major, laid out as in the signature. An output may be
-/// the same buffer as an input only where the op allows it (Op.inplace).
+/// Pointers for one run. Every tensor is contiguous and row-major, laid out as in the signature. An output
+/// may be the same buffer as an input only where the op allows it (Op.inplace).
 struct Arguments {
     void* const* inputs;
     void* const* outputs;
     void* workspace;  // 64-byte aligned, workspace_bytes() long, contents undefined
 
     template <class T>
-    const T* input(int i) const { return static_cast<const T*>(inputs[i]); }
+    const T* input(int i) const {
+        return static_cast<const T*>(inputs[i]);
+    }
     template <class T>
-    T* output(int i) const { return static_cast<T*>(outputs[i]); }
+    T* output(int i) const {
+        return static_cast<T*>(outputs[i]);
+    }
 };
 
 class Kernel {

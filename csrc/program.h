@@ -29,8 +29,8 @@ struct Drain {
     Tensor destination;  // contiguous, of the output's dtype, rows along the first axis
 };
 
-/// Which rows the steps of a run take: step s takes rows [first + s*batch, first + (s+1)*batch) of the feeds, or
-/// of `order` where that is given (row numbers, length `order_length`).
+/// Which rows the steps of a run take: step s takes rows [first + s*batch, first + (s+1)*batch) of the feeds,
+/// or of `order` where that is given (row numbers, length `order_length`).
 struct Batches {
     int64_t first = 0;
     int64_t batch = 0;
@@ -46,8 +46,8 @@ class Program {
     /// Slot 0 is the workspace, which the program sizes itself; the others are bound by the caller.
     Program(int slots, int threads);
 
-    /// Appends a kernel call. Throws std::invalid_argument where no kernel fits (`algorithm` empty: the preferred
-    /// one).
+    /// Appends a kernel call. Throws std::invalid_argument where no kernel fits (`algorithm` empty: the
+    /// preferred one).
     void add_kernel(const std::string& label, const Signature& signature, const std::string& algorithm,
                     std::vector<Location> inputs, std::vector<Location> outputs);
     /// Appends a call back into Python, for an op without a kernel.
@@ -76,7 +76,8 @@ class Program {
         std::vector<void*> pointers;  // resolved locations
     };
 
-    void add(Step step, const std::string& label, std::vector<Location> inputs, std::vector<Location> outputs);
+    void add(Step step, const std::string& label, std::vector<Location> inputs,
+             std::vector<Location> outputs);
     void* resolve(const Location& location) const;
     void prepare();
     void run_step(size_t index);

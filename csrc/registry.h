@@ -11,8 +11,8 @@ class Registry {
   public:
     static Registry& instance();
 
-    /// Opens a kernel library and takes its kernels in place of any before. Throws std::runtime_error where it
-    /// cannot be opened.
+    /// Opens a kernel library and takes its kernels in place of any before. Throws std::runtime_error where
+    /// it cannot be opened.
     void load(const std::string& path);
 
     /// The kernel to use: the supported one of greatest preference, or of the given algorithm if that is not

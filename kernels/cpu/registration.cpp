@@ -10,6 +10,7 @@ std::vector<KernelEntry>& entries() {
 }  // namespace magmadnn::cpu
 
 /// The one symbol a kernel library exports.
-extern "C" __attribute__((visibility("default"))) const std::vector<magmadnn::KernelEntry>* magmadnn_kernels() {
+extern "C" __attribute__((visibility("default"))) const std::vector<magmadnn::KernelEntry>*
+magmadnn_kernels() {
     return &magmadnn::cpu::entries();
 }

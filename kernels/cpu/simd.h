@@ -23,10 +23,16 @@ template <class T>
 inline constexpr int lanes = MAGMADNN_VECTOR_BYTES / static_cast<int>(sizeof(T));
 
 template <class T>
-inline Vector<T> load(const T* p) { return *reinterpret_cast<const Vector<T>*>(p); }
+inline Vector<T> load(const T* p) {
+    return *reinterpret_cast<const Vector<T>*>(p);
+}
 template <class T>
-inline void store(T* p, Vector<T> v) { *reinterpret_cast<Vector<T>*>(p) = v; }
+inline void store(T* p, Vector<T> v) {
+    *reinterpret_cast<Vector<T>*>(p) = v;
+}
 template <class T>
-inline Vector<T> broadcast(T value) { return Vector<T>{} + value; }
+inline Vector<T> broadcast(T value) {
+    return Vector<T>{} + value;
+}
 
 }  // namespace magmadnn::cpu
