@@ -27,7 +27,7 @@ def _group() -> None:
 @train_app.command()
 def mnist(
     network: Annotated[Network, typer.Option(help="Which network to train.")] = Network.lenet5,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 5,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the training images.")] = 4,
     batch: Annotated[int, typer.Option(min=1, help="Images per step.")] = 128,
     optimizer: Annotated[str, typer.Option(help="adam, sgd, rmsprop, ... as in magmadnn_py.optimizers.")] = "adam",
     learning_rate: Annotated[float, typer.Option(min=0.0, help="At the start; falls to zero along a cosine.")] = 2e-3,
