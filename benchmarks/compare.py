@@ -101,7 +101,9 @@ class Keras:
 
     def __init__(self, network: str, batch: int, x, y, threads: int, backend: str):
         self.name = f"keras ({backend})"
-        environment = {**os.environ, "KERAS_BACKEND": backend, "OMP_NUM_THREADS": str(threads)}
+        # Passive: its threads must not spin while the others are measured.
+        settings = {"KERAS_BACKEND": backend, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+        environment = {**os.environ, **settings}
         command = [sys.executable, __file__, "--keras-worker", network, str(batch), str(len(x))]
         self.process = subprocess.Popen(
             command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
