@@ -1,7 +1,7 @@
 """Gradients of a convolution straight from the gradient behind a max-pooling.
 
-Most of the dense gradient in between is zero: these ops never make it. The `sparse` pass puts them where a kernel can run
-them; they equal the plain gradient of the convolution applied to that of the pooling.
+Most of the dense gradient in between is zero: these ops never make it. The `sparse` pass puts them where a kernel can
+run them; they equal the plain gradient of the convolution applied to that of the pooling.
 """
 
 from __future__ import annotations
