@@ -46,6 +46,7 @@ def test_cost_and_split(case):
 def test_every_case_of_the_list_has_a_kernel(threads):
     from magmadnn_py import _core
 
+    before = _core.get_threads()
     _core.set_threads(threads)
     try:
         for case in CASES:
@@ -54,7 +55,7 @@ def test_every_case_of_the_list_has_a_kernel(threads):
                 program = Program(trace.graph([value]))
             assert set(program.algorithms.values()) == {"sparse"}, case.label
     finally:
-        _core.set_threads(2)
+        _core.set_threads(before)
 
 
 def step(strides=None):
