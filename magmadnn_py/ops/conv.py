@@ -155,9 +155,6 @@ class Convolution(ConvolutionFamily):
         y = y + bias[0] if self.bias else y
         return xp.maximum(y, 0) if self.activation == "relu" else y
 
-    def with_bias(self) -> Convolution:
-        return replace(self, bias=True)
-
 
 @dataclass(frozen=True)
 class ConvolutionInputGradient(ConvolutionFamily):

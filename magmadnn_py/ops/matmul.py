@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..graph.node import AxisSplit, Cost, Op, total_bytes
 from ..graph.types import TensorType, broadcast_shapes, is_floating
@@ -88,9 +88,6 @@ class MatMul(Op):
         y = xp.matmul(a, b)
         y = y + bias[0] if self.bias else y
         return xp.maximum(y, 0) if self.activation == "relu" else y
-
-    def with_bias(self) -> MatMul:
-        return replace(self, bias=True)
 
 
 @function
