@@ -109,11 +109,22 @@ class Kernel {
     virtual void run(const Arguments& arguments, ThreadPool& pool) = 0;
 };
 
+/// How much an algorithm is wanted where it was not timed: a number, or a rule that gives one for a
+/// signature.
+struct Preference {
+    int constant = 0;
+    int (*rule)(const Signature&) = nullptr;
+
+    Preference(int number) : constant(number) {}
+    Preference(int (*of)(const Signature&)) : rule(of) {}
+    int operator()(const Signature& signature) const { return rule ? rule(signature) : constant; }
+};
+
 /// One algorithm for one op. Among those whose `supports` says yes, the greatest preference is taken.
 struct KernelEntry {
     const char* op;
     const char* algorithm;
-    int preference;
+    Preference preference;
     bool (*supports)(const Signature&);
     std::unique_ptr<Kernel> (*create)(const Signature&);
 };

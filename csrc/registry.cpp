@@ -22,12 +22,14 @@ void Registry::load(const std::string& path) {
 }
 
 std::vector<const KernelEntry*> Registry::candidates(const Signature& signature) const {
-    std::vector<const KernelEntry*> found;
+    std::vector<std::pair<int, const KernelEntry*>> found;
     for (const KernelEntry& entry : entries_)
-        if (signature.op == entry.op && entry.supports(signature)) found.push_back(&entry);
-    std::stable_sort(found.begin(), found.end(),
-                     [](auto* a, auto* b) { return a->preference > b->preference; });
-    return found;
+        if (signature.op == entry.op && entry.supports(signature))
+            found.emplace_back(entry.preference(signature), &entry);
+    std::stable_sort(found.begin(), found.end(), [](auto& a, auto& b) { return a.first > b.first; });
+    std::vector<const KernelEntry*> ordered;
+    for (const auto& [preference, entry] : found) ordered.push_back(entry);
+    return ordered;
 }
 
 const KernelEntry* Registry::find(const Signature& signature, const std::string& algorithm) const {

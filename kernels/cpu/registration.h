@@ -8,8 +8,8 @@ namespace magmadnn::cpu {
 std::vector<KernelEntry>& entries();
 
 struct Registration {
-    Registration(const char* op, const char* algorithm, int preference, bool (*supports)(const Signature&),
-                 std::unique_ptr<Kernel> (*create)(const Signature&)) {
+    Registration(const char* op, const char* algorithm, Preference preference,
+                 bool (*supports)(const Signature&), std::unique_ptr<Kernel> (*create)(const Signature&)) {
         entries().push_back({op, algorithm, preference, supports, create});
     }
 };

@@ -13,6 +13,7 @@ from ..graph.symbolic import leaves, map_structure
 from ..graph.types import is_floating
 from ..layers.layer import trainable_version, training_mode
 from ..passes import FORWARD_PASSES, run_passes
+from ..runtime.kernels import best_algorithm, no_algorithm
 from ..runtime.program import Program
 from .compiled import match_outputs
 
@@ -73,8 +74,8 @@ class Steps:
             self._ensure_built(data, batch)
             if kind == "train":
                 self._build_optimizer()
-            kernels = "reference" if self.run_eagerly else "best"
-            program = Program(self._trace(kind, data, batch), self._memory, kernels)
+            choose = no_algorithm if self.run_eagerly else best_algorithm
+            program = Program(self._trace(kind, data, batch), self._memory, choose)
             if self.run_eagerly:
                 return program
             self._drop_stale_programs()  # building the optimizer may have moved the variables

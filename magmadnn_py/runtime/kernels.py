@@ -8,6 +8,7 @@ from pathlib import Path
 
 from .. import _core
 from ..graph.node import Node
+from .log import warn_once
 
 
 @functools.cache
@@ -42,3 +43,17 @@ def algorithms(node: Node, threads: int) -> list[str]:
     """The algorithms that can run this node here, the preferred one first; empty if it has no kernel."""
     instruction_set()
     return _core.algorithms(*signature(node), threads)
+
+
+def best_algorithm(node: Node, threads: int) -> str | None:
+    """The algorithm to run this node with; None if it has no kernel here, so that its reference runs."""
+    found = algorithms(node, threads)
+    if not found:
+        types = ", ".join(value.dtype for value in node.inputs)
+        warn_once(f"{node.op.name}({types}) has no kernel here: its NumPy reference runs, slowly")
+        return None
+    return found[0]
+
+
+def no_algorithm(node: Node, threads: int) -> None:
+    """In place of `best_algorithm`: every op runs its NumPy reference."""

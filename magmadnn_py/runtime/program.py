@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from ..ops.movement import Copy
 from ..passes import enabled, run_passes
 from ..passes.memory import Buffer, is_flat_concatenation, plan_memory, protect_updates
 from ..passes.views import view_offset
-from .kernels import algorithms, signature
-from .log import log, wanted, warn_once
+from .kernels import best_algorithm, no_algorithm, signature
+from .log import log, wanted
 from .tensor import Tensor
+
+Choice = Callable[[Node, int], str | None]
+Location = tuple[int, int]  # a slot of memory, and an offset in bytes
 
 _WORKSPACE, _ARENA, _CONSTANTS, _FIRST_VARIABLE = range(4)
 
@@ -42,24 +45,29 @@ class Program:
     Args:
         graph: as traced; the passes run here.
         memory: shared with other programs that never run at the same time; by default its own.
-        kernels: "best", or "reference" to run every op's NumPy reference.
+        choose: what runs a node, given it and the number of threads: an algorithm, or None for its NumPy reference.
 
     `run` is for whole arrays, `run_batches` for many steps over datasets without coming back to Python.
     """
 
-    def __init__(self, graph: Graph, memory: SharedMemory | None = None, kernels: str = "best"):
+    def __init__(
+        self,
+        graph: Graph,
+        memory: SharedMemory | None = None,
+        choose: Choice = best_algorithm,
+    ):
         self.graph = protect_updates(run_passes(graph))
         self.memory = memory or SharedMemory()
         self.threads = _core.get_threads()
         self.plan = plan_memory(self.graph, reuse=enabled("plan_memory"))
         self.algorithms: dict[Node, str] = {}
-        self._use_kernels = kernels == "best" and enabled("choose_kernels")
+        self._choose = choose if enabled("choose_kernels") else no_algorithm
         self._variables = self._bound_variables()
         self._native = _core.Program(_FIRST_VARIABLE + len(self._variables), self.threads)
         for node in self.graph.order:
             self._lower(node)
         for value, variable in self.plan.copies:
-            self._copy(value.type, self._place(value), (self._slot(variable), 0), f"assign {variable.name}")
+            self._copy(value, (self._slot(variable), 0), f"assign {variable.name}")
         self._constants = self._make_constants()
         self._bound: dict[int, Tensor] = {}
         if wanted("kernels"):
@@ -100,7 +108,7 @@ class Program:
     def _slot(self, variable) -> int:
         return _FIRST_VARIABLE + self._variables.index(variable)
 
-    def _place(self, value: Value) -> tuple[int, int]:
+    def _place(self, value: Value) -> Location:
         buffer, offset = self.plan.places[value]
         return self._slot_of(buffer), buffer.offset + offset
 
@@ -118,32 +126,28 @@ class Program:
         label = f"{node.scope}: {node.op.name}" if node.scope else node.op.name
         inputs = [self._place(value) for value in node.inputs]
         outputs = [self._place(value) for value in node.outputs]
-        found = algorithms(node, self.threads) if self._use_kernels else []
-        if found:
-            self._native.add_kernel(label, *signature(node), found[0], inputs, outputs)
-        else:
-            if self._use_kernels:
-                types = ", ".join(value.dtype for value in node.inputs)
-                warn_once(f"{node.op.name}({types}) has no kernel here: its NumPy reference runs, slowly")
-            self._native.add_callback(label, _reference_step(node), inputs, outputs)
-        self.algorithms[node] = found[0] if found else "reference"
+        self.algorithms[node] = self._add_step(node, label, inputs, outputs)
+
+    def _add_step(self, node: Node, label: str, inputs: list[Location], outputs: list[Location]) -> str:
+        """Appends the node to the native program; returns its algorithm."""
+        algorithm = self._choose(node, self.threads)
+        if algorithm:
+            self._native.add_kernel(label, *signature(node), algorithm, inputs, outputs)
+            return algorithm
+        self._native.add_callback(label, _reference_step(node), inputs, outputs)
+        return "reference"
 
     def _lower_concatenation(self, node: Node) -> None:
         """Copies the parts that were not computed in their place already."""
         slot, offset = self._place(node.outputs[0])
         for value in node.inputs:
             if self._place(value) != (slot, offset) and value.type.size:
-                self._copy(value.type, self._place(value), (slot, offset), f"{node.scope}: concatenate")
+                self._copy(value, (slot, offset), f"{node.scope}: concatenate")
             offset += value.type.nbytes
         self.algorithms[node] = "in place"
 
-    def _copy(self, type_: TensorType, source: tuple[int, int], destination: tuple[int, int], label: str) -> None:
-        types = [(type_.dtype, list(type_.shape))]
-        if self._use_kernels and _core.algorithms("copy", {}, types, types, self.threads):
-            self._native.add_kernel(label, "copy", {}, types, types, "", [source], [destination])
-        else:
-            step = _reference_function(Copy(), [type_], [type_])
-            self._native.add_callback(label, step, [source], [destination])
+    def _copy(self, value: Value, destination: Location, label: str) -> None:
+        self._add_step(Node(Copy(), [value]), label, [self._place(value)], [destination])
 
     def _make_constants(self) -> Tensor:
         block = Tensor((max(self.plan.constant_bytes, 64),), "uint8")
@@ -257,14 +261,11 @@ class Program:
                 raise ValueError(f"output {number}: destinations: got {got}, wanted {value.type}")
 
 
-def _reference_step(node: Node):
-    return _reference_function(
-        node.op, [value.type for value in node.inputs], [value.type for value in node.outputs], node.scope
-    )
-
-
-def _reference_function(op, input_types: list[TensorType], output_types: list[TensorType], scope: str = ""):
+def _reference_step(node: Node) -> Callable[[list[int], list[int]], None]:
     """The op's reference as a step of a native program, which gives it addresses."""
+    op, scope = node.op, node.scope
+    input_types = [value.type for value in node.inputs]
+    output_types = [value.type for value in node.outputs]
 
     def run(inputs: list[int], outputs: list[int]) -> None:
         arrays = [_array_at(address, t) for address, t in zip(inputs, input_types, strict=True)]

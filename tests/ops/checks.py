@@ -149,26 +149,38 @@ def _compare_differences(projection, arrays, position, gradient, step, tolerance
 
 
 def check_kernel(case: Case, dtype: str = "float32", threads=(1, 2)) -> None:
-    """The compiled kernel gives what the reference gives, and twice the same bits."""
+    """Every algorithm that supports the case gives what the reference gives, and twice the same bits."""
     from magmadnn_py import _core
-    from magmadnn_py.runtime.program import Program
+    from magmadnn_py.runtime.kernels import algorithms
 
     case = case.retyped(dtype)
     arrays = case.arrays()
     wanted = apply(case.op, arrays)
-    trace, _, outputs = trace_op(case)
+    _, _, outputs = trace_op(case)
     before = _core.get_threads()
     try:
         for count in threads:
             _core.set_threads(count)
-            program = Program(trace.graph(outputs), kernels="best")
-            got = [np.array(a) for a in program.run(*arrays)]
-            again = [np.array(a) for a in program.run(*arrays)]
-            for a, b, reference in zip(got, again, wanted, strict=True):
-                assert a.tobytes() == b.tobytes(), f"two runs with {count} threads differ"
-                assert_close(a, reference, case.tolerance)
+            for algorithm in algorithms(outputs[0].node, count) or [None]:
+                got, again = run_algorithm(case, arrays, algorithm)
+                for a, b, reference in zip(got, again, wanted, strict=True):
+                    assert a.tobytes() == b.tobytes(), f"{algorithm}: two runs with {count} threads differ"
+                    assert_close(a, reference, case.tolerance)
     finally:
         _core.set_threads(before)
+
+
+def run_algorithm(case: Case, arrays, algorithm: str | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The outputs of two runs of the case's op with an algorithm (None: the preferred one of every op)."""
+    from magmadnn_py.runtime.kernels import best_algorithm
+    from magmadnn_py.runtime.program import Program
+
+    def choose(node, threads):
+        return algorithm if algorithm and node.op == case.op else best_algorithm(node, threads)
+
+    trace, _, outputs = trace_op(case)
+    program = Program(trace.graph(outputs), choose=choose)
+    return [np.array(a) for a in program.run(*arrays)], [np.array(a) for a in program.run(*arrays)]
 
 
 def assert_close(got: np.ndarray, wanted: np.ndarray, tolerance: float | None = None) -> None:

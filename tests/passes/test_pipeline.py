@@ -10,6 +10,7 @@ from magmadnn_py import ops
 from magmadnn_py.graph import Trace, Variable, gradients
 from magmadnn_py.passes import GRAPH_PASSES, NAMES, enabled, run_passes
 from magmadnn_py.passes.memory import plan_memory, protect_updates
+from magmadnn_py.runtime.kernels import no_algorithm
 from magmadnn_py.runtime.program import Program
 from passes.check_plan import check_plan
 from passes.random_graph import RandomGraph
@@ -23,10 +24,10 @@ def switch_off(monkeypatch, names) -> None:
     monkeypatch.setenv("MAGMADNN_PASSES", ",".join(f"-{name}" for name in names))
 
 
-def check(case: RandomGraph, expected, kernels: str = "best", runs: int = 2) -> None:
+def check(case: RandomGraph, expected, runs: int = 2, **arguments) -> None:
     outputs, contents = expected
     case.reset()
-    program = Program(case.graph, kernels=kernels)
+    program = Program(case.graph, **arguments)
     check_plan(program.graph, program.plan)
     for _ in range(runs):
         found = program.run(*case.arrays)
@@ -46,7 +47,7 @@ def test_random_graphs(seed, monkeypatch):
         switch_off(monkeypatch, off)
         check(case, expected)
     switch_off(monkeypatch, ())
-    check(case, expected, kernels="reference")
+    check(case, expected, choose=no_algorithm)
 
 
 @pytest.mark.parametrize("off", COMBINATIONS, ids=lambda off: "+".join(off) or "none")

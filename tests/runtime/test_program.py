@@ -9,6 +9,7 @@ import pytest
 
 from magmadnn_py import _core, ops
 from magmadnn_py.graph import Trace, Variable
+from magmadnn_py.runtime.kernels import best_algorithm, no_algorithm
 from magmadnn_py.runtime.program import Program, SharedMemory
 from magmadnn_py.runtime.tensor import Tensor
 
@@ -227,23 +228,23 @@ def test_an_order_of_another_type():
 # ---- errors of kernels
 
 
-@pytest.mark.parametrize("kernels", ["best", "reference"])
-def test_an_error_names_layer_and_op(kernels):
+@pytest.mark.parametrize("choose", [best_algorithm, no_algorithm])
+def test_an_error_names_layer_and_op(choose):
     from magmadnn_py.graph import scope
 
     with Trace() as trace:
         x, indices = trace.input((3,)), trace.input((2,), "int32")
         with scope("embedding"):
             y = ops.take(x, indices, 0)
-        program = Program(trace.graph([y]), kernels=kernels)
+        program = Program(trace.graph([y]), choose=choose)
     with pytest.raises(IndexError, match=r"embedding: gather: .*7"):
         program.run(np.ones(3), np.array([1, 7]))
     np.testing.assert_array_equal(program.run(rows(3), np.array([1, -1]))[0], [1, 2])  # it can be used again
 
 
-@pytest.mark.parametrize("kernels", ["best", "reference"])
-def test_an_error_without_a_layer_names_the_op(kernels):
-    program = program_of(lambda x, i: ops.take(x, i, 0), ((3,), "float32"), ((1,), "int32"), kernels=kernels)
+@pytest.mark.parametrize("choose", [best_algorithm, no_algorithm])
+def test_an_error_without_a_layer_names_the_op(choose):
+    program = program_of(lambda x, i: ops.take(x, i, 0), ((3,), "float32"), ((1,), "int32"), choose=choose)
     with pytest.raises(IndexError, match=r"^gather: "):
         program.run(np.ones(3), np.array([3]))
 
@@ -262,7 +263,7 @@ def test_an_error_in_a_batch_stops_the_run():
 
 def test_an_op_without_a_kernel_runs_its_reference(monkeypatch, capsys):
     monkeypatch.setenv("MAGMADNN_LOG", "kernels")
-    program = program_of(lambda x: ops.softmax(x, axis=0), ((3, 2), "int32"), kernels="reference")
+    program = program_of(lambda x: ops.softmax(x, axis=0), ((3, 2), "int32"), choose=no_algorithm)
     assert "reference" in program.describe()
     assert "softmax" in capsys.readouterr().err
 
@@ -272,7 +273,7 @@ def test_all_by_reference_equals_kernels():
         return [ops.softmax(ops.matmul(x, ops.transpose(x)) + 1), ops.concatenate([ops.sum(x, 0), ops.mean(x, 1)])]
 
     array = rows(4, 4) / 16
-    both = [program_of(build, ((4, 4), "float32"), kernels=kernels).run(array) for kernels in ("best", "reference")]
+    both = [program_of(build, ((4, 4), "float32"), choose=c).run(array) for c in (best_algorithm, no_algorithm)]
     for a, b in zip(*both, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
 
@@ -386,7 +387,7 @@ def test_another_number_of_threads_needs_another_program(threads):
 def test_the_number_of_threads_does_not_matter_to_the_result(threads, count):
     build, type_ = network(64)
     array = np.random.default_rng(0).normal(size=type_[0]).astype("float32")
-    wanted = program_of(build, type_, kernels="reference").run(array)[0]
+    wanted = program_of(build, type_, choose=no_algorithm).run(array)[0]
     _core.set_threads(count)
     np.testing.assert_allclose(program_of(build, type_).run(array)[0], wanted, rtol=1e-4, atol=1e-5)
 
