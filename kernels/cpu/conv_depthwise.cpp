@@ -288,8 +288,7 @@ bool supports(const Signature& s) {
 
 template <class T>
 bool supports_forward(const Signature& s) {
-    const std::string& activation = s.attributes.text("activation");
-    return supports<T>(s) && (activation == "linear" || activation == "relu");
+    return supports<T>(s) && epilogue_is_known(s);
 }
 
 const Registration entries_of_this_file[] = {

@@ -187,8 +187,7 @@ class InputGradient : public DirectConvolution<T> {
 
 template <class T>
 bool supports_forward(const Signature& s) {
-    const std::string& activation = s.attributes.text("activation");
-    return all_of_type<T>(s) && tables_reach(s) && (activation == "linear" || activation == "relu");
+    return all_of_type<T>(s) && tables_reach(s) && epilogue_is_known(s);
 }
 
 template <class T>

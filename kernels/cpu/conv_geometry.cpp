@@ -47,6 +47,11 @@ bool tables_reach(const Signature& s) {
     return true;
 }
 
+bool epilogue_is_known(const Signature& s) {
+    const std::string& activation = s.attributes.text("activation");
+    return !s.attributes.flag("residual") && (activation == "linear" || activation == "relu");
+}
+
 Axes forward_axes(const ConvolutionShape& shape) {
     Axes axes;
     for (int i = 0; i < 3; i++) {

@@ -93,15 +93,17 @@ class ConvolutionFamily(Op):
 class Convolution(ConvolutionFamily):
     """x[N, *S, C], w[*K, C/groups, F] -> y[N, *S', F].
 
-    With `bias`, a third input of shape [F] is added; `activation` is applied last.
+    With `bias`, an input of shape [F] follows, with `residual` one of y's shape; both are added to the sums, and
+    `activation` is applied last.
     """
 
     bias: bool = False
+    residual: bool = False
     activation: str = "linear"
 
     name = "convolution"
 
-    def infer(self, x, w, *bias):
+    def infer(self, x, w, *added):
         self.check_types(x, w)
         *_, channels = x.shape
         *kernel, per_group, filters = w.shape
@@ -109,15 +111,18 @@ class Convolution(ConvolutionFamily):
             self.fail("kernel", f"shape {w.shape} for {channels} channels in {self.groups} groups",
                       "channels = kernel.shape[-2] * groups")  # fmt: skip
         self.check_filters(filters)
-        if self.bias and bias[0] != TensorType((filters,), x.dtype):
-            self.fail("bias", bias[0], TensorType((filters,), x.dtype))
+        if self.bias and added[0] != TensorType((filters,), x.dtype):
+            self.fail("bias", added[0], TensorType((filters,), x.dtype))
         if self.activation not in EPILOGUE_ACTIVATIONS:
             self.fail("activation", self.activation, f"one of {', '.join(EPILOGUE_ACTIVATIONS)}")
         extents = self.window_counts(x.shape[1:-1], kernel)
-        return (TensorType((x.shape[0], *extents, filters), x.dtype),)
+        y = TensorType((x.shape[0], *extents, filters), x.dtype)
+        if self.residual and added[-1] != y:
+            self.fail("residual", added[-1], y)
+        return (y,)
 
     def gradient(self, node, gradients):
-        if self.bias or self.activation != "linear":
+        if self.bias or self.residual or self.activation != "linear":
             raise NotImplementedError("gradient of a fused convolution: differentiate before fusing")
         (g,), (x, w) = gradients, node.inputs
         return (
@@ -127,24 +132,28 @@ class Convolution(ConvolutionFamily):
 
     def cost(self, inputs, outputs):
         (y,) = outputs
-        epilogue = y.size * (self.bias + (self.activation != "linear"))
+        epilogue = y.size * (self.bias + self.residual + (self.activation != "linear"))
         return Cost(2 * self.multiplications(y, inputs[1]) + epilogue, total_bytes(inputs, outputs))
 
     def split(self, inputs, outputs):
-        x, w, *bias = inputs
+        x, w, *added = inputs
         (y,) = outputs
-        whole = (None,) * len(bias)
-        splits = [AxisSplit("batch", (0, None, *whole), (0,))]
-        for name, axis, needs, halo in self.spatial_axes(x, w, y, window_halo):
-            splits.append(AxisSplit(name, (axis, None, *whole), (axis,), needs, halo))
         channel = x.rank - 1
+
+        def of_added(axis):
+            """Axes of bias and residual where `axis` of y is split."""
+            return (0 if axis == channel else None,) * self.bias + (axis,) * self.residual
+
+        splits = [AxisSplit("batch", (0, None, *of_added(0)), (0,))]
+        for name, axis, needs, halo in self.spatial_axes(x, w, y, window_halo):
+            splits.append(AxisSplit(name, (axis, None, *of_added(axis)), (axis,), needs, halo))
         if self.groups == 1:
-            splits.append(AxisSplit("filter", (None, channel, *(0,) * len(bias)), (channel,)))
-            if not bias and self.activation == "linear":  # else they would be applied to partial sums
+            splits.append(AxisSplit("filter", (None, channel, *of_added(channel)), (channel,)))
+            if not added and self.activation == "linear":  # else they would be applied to partial sums
                 splits.append(AxisSplit("channel", (channel, channel - 1), (None,), "reduction"))
         return tuple(splits)
 
-    def reference(self, xp, x, w, *bias):
+    def reference(self, xp, x, w, *added):
         extents = self.window_counts(x.shape[1:-1], w.shape[:-2])
         padded = pad_spatial(xp, x, self.padding)
         filters = w.shape[-1]
@@ -152,7 +161,8 @@ class Convolution(ConvolutionFamily):
         for cell, index in self.cells_of(w.shape[:-2], extents):
             total += self.by_group(xp, padded[index]) @ self.by_group(xp, w[cell])
         y = xp.swapaxes(total, 0, 1).reshape(x.shape[0], *extents, filters)
-        y = y + bias[0] if self.bias else y
+        for term in added:
+            y = y + term
         return xp.maximum(y, 0) if self.activation == "relu" else y
 
 

@@ -79,18 +79,20 @@ CASES = [
 ]
 
 
-def _with_epilogue(case: Case, activation: str) -> Case:
-    op = Convolution(*case.op.family(), bias=True, activation=activation)
+def _with_epilogue(case: Case, activation: str, residual: bool) -> Case:
+    op = Convolution(*case.op.family(), bias=True, residual=residual, activation=activation)
     bias = TensorType((case.inputs[1].shape[-1],), case.inputs[1].dtype)
-    return Case(f"{case.label}-bias-{activation}", op, (*case.inputs, bias))
+    added = (bias, *case.outputs) if residual else (bias,)
+    return Case(f"{case.label}-bias{'-residual' * residual}-{activation}", op, (*case.inputs, *added))
 
 
-#: With a bias and an activation, as the fuse pass makes them; these have no gradient of their own.
+#: With bias, residual and activation, as the fuse pass makes them; these have no gradient of their own.
 EPILOGUE_CASES = [
-    _with_epilogue(case, activation)
+    _with_epilogue(case, activation, residual)
     for case in CASES
     if case.label in {f"{label}-forward" for label in ("1x1", "3x3-stride2-same", "depthwise", "3d-same", "1d-causal")}
     for activation in ("linear", "relu")
+    for residual in (False, True)
 ]
 
 #: Layers of well-known networks, for speed only: too large for the references.

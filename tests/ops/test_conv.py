@@ -80,8 +80,8 @@ def test_cost_and_split(case):
 @parametrize(EPILOGUE_CASES)
 def test_epilogue(case):
     plain = Convolution(*case.op.family())
-    x, w, bias = case.arrays()
-    wanted = apply(plain, (x, w))[0] + bias
+    x, w, *added = case.arrays()
+    wanted = sum(added, apply(plain, (x, w))[0])
     check_reference(case, [np.maximum(wanted, 0) if case.op.activation == "relu" else wanted])
 
 
