@@ -75,7 +75,7 @@ class Steps:
             if kind == "train":
                 self._build_optimizer()
             choose = no_algorithm if self.run_eagerly else best_algorithm
-            program = Program(self._trace(kind, data, batch), self._memory, choose)
+            program = Program(self._trace(kind, data, batch), self._memory, choose, self.memory_limit)
             if self.run_eagerly:
                 return program
             self._drop_stale_programs()  # building the optimizer may have moved the variables

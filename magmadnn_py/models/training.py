@@ -29,6 +29,7 @@ from .steps import Steps
 #: What a compile config may hold.
 _COMPILE_ARGUMENTS = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly", "steps_per_execution",
+    "memory_limit",
 )  # fmt: skip
 
 
@@ -41,6 +42,7 @@ class Trainer(Steps):
         self.history = None
         self.run_eagerly = False
         self.steps_per_execution = 1
+        self.memory_limit = None
         self.epoch = 0  # epochs trained so far, for checkpoints
         self._compile_arguments: dict | None = None
         self._compiled_loss: CompiledLoss | None = None
@@ -66,6 +68,7 @@ class Trainer(Steps):
         steps_per_execution=1,
         jit_compile="auto",
         auto_scale_loss=True,
+        memory_limit=None,
     ):
         """Chooses how the model is trained.
 
@@ -78,9 +81,12 @@ class Trainer(Steps):
             run_eagerly: run every op's NumPy reference, node by node, tracing anew at each batch (for debugging).
             steps_per_execution: steps between two calls of batch hooks.
             jit_compile, auto_scale_loss: taken for Keras's sake; programs are always compiled.
+            memory_limit: bytes that a step may take, weights and optimizer state included; by default no limit. Where
+                it is short, cheap activations are computed a second time in the backward pass instead of kept; a
+                limit that even so cannot be met raises MemoryError at the first step.
 
         Raises:
-            ValueError: an unknown name.
+            ValueError: an unknown name, or a number that is not positive.
         """
         self._compile_arguments = {
             "optimizer": optimizer,
@@ -90,7 +96,10 @@ class Trainer(Steps):
             "weighted_metrics": weighted_metrics,
             "run_eagerly": run_eagerly,
             "steps_per_execution": steps_per_execution,
+            "memory_limit": memory_limit,
         }
+        if memory_limit is not None and not memory_limit > 0:
+            raise ValueError(f"memory_limit: got {memory_limit!r}, wanted a positive number of bytes, or None")
         if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
             raise ValueError(f"steps_per_execution: got {steps_per_execution!r}, wanted a positive integer")
         self.optimizer = optimizers_module.get(optimizer)
@@ -99,6 +108,7 @@ class Trainer(Steps):
                 losses_module.as_loss(entry)
         self.run_eagerly = bool(run_eagerly)
         self.steps_per_execution = steps_per_execution
+        self.memory_limit = memory_limit
         self._loss_tracker = metrics_module.Mean(name="loss", dtype=floatx())
         self._compiled_loss = None
         self._compiled_metrics = None
@@ -112,7 +122,10 @@ class Trainer(Steps):
         """What `compile` was given, as a config; None if it was not called."""
         if self._compile_arguments is None:
             return None
-        return serialize({**self._compile_arguments, "optimizer": self.optimizer})
+        arguments = {**self._compile_arguments, "optimizer": self.optimizer}
+        if self.memory_limit is None:
+            del arguments["memory_limit"]  # Keras, which knows no such argument, can then read the config
+        return serialize(arguments)
 
     def compile_from_config(self, config: dict) -> None:
         """Compiles with what `get_compile_config` returned, or Keras wrote; makes the optimizer's state if it can."""

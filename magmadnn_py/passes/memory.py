@@ -17,7 +17,6 @@ from ..graph.graph import Graph
 from ..graph.node import Constant, Input, Node, ReadVariable, Value
 from ..graph.types import ITEMSIZE
 from ..ops.movement import Concatenate, Copy
-from ..runtime.log import log
 from .views import source_of, storage_readers, view_offset
 
 _ALIGNMENT = 64
@@ -94,10 +93,7 @@ def plan_memory(graph: Graph, reuse: bool = True) -> MemoryPlan:
     planner.place_updates()
     for position, node in enumerate(graph.order):
         planner.place_node(position, node)
-    plan = planner.finish()
-    unshared = sum(value.type.nbytes for node in graph.order if not node.op.is_leaf for value in node.outputs)
-    log("memory", f"plan_memory: {unshared / 1e6:.2f} MB of values in an arena of {plan.arena_bytes / 1e6:.2f} MB")
-    return plan
+    return planner.finish()
 
 
 class _Planner:
