@@ -144,12 +144,13 @@ class Steps:
         """Makes weights that do not exist yet, by tracing the network once on the data's shapes."""
         if getattr(self, "_functional", None) is None and hasattr(self, "add") and not self.built:
             self.build(data.tensors()[0].shape)
-        if not self.built or not self._traced_once():
+        if not self.built or not self._has_all_weights():
             with Trace() as trace:
                 x, _, _ = self._placeholders(trace, data, batch)
                 self._forward(x, training=False)
 
-    def _traced_once(self) -> bool:
+    def _has_all_weights(self) -> bool:
+        """A network written as `call` may make weights at its first trace; one of symbols has them from the start."""
         return bool(self._output_types)
 
     def _check_targets(self, data: ArrayData) -> None:
