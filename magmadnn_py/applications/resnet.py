@@ -20,7 +20,7 @@ from ..models import Model
 from .classifier import classifier, documented, image_input
 
 
-def _family_member(owner: str, block: str, depths: tuple[int, ...], parameters: str):
+def family_member(owner: str, block: str, depths: tuple[int, ...], parameters: str):
     """The builder of one depth."""
 
     def builder(
@@ -107,8 +107,8 @@ def joined(y, shortcut, name: str):
     return Activation("relu", name=f"{name}_out")(Add(name=f"{name}_add")([y, shortcut]))
 
 
-ResNet18 = _family_member("ResNet18", "basic", (2, 2, 2, 2), "11,689,512")
-ResNet34 = _family_member("ResNet34", "basic", (3, 4, 6, 3), "21,797,672")
-ResNet50 = _family_member("ResNet50", "bottleneck", (3, 4, 6, 3), "25,557,032")
-ResNet101 = _family_member("ResNet101", "bottleneck", (3, 4, 23, 3), "44,549,160")
-ResNet152 = _family_member("ResNet152", "bottleneck", (3, 8, 36, 3), "60,192,808")
+ResNet18 = family_member("ResNet18", "basic", (2, 2, 2, 2), "11,689,512")
+ResNet34 = family_member("ResNet34", "basic", (3, 4, 6, 3), "21,797,672")
+ResNet50 = family_member("ResNet50", "bottleneck", (3, 4, 6, 3), "25,557,032")
+ResNet101 = family_member("ResNet101", "bottleneck", (3, 4, 23, 3), "44,549,160")
+ResNet152 = family_member("ResNet152", "bottleneck", (3, 8, 36, 3), "60,192,808")

@@ -13,7 +13,7 @@ from .classifier import classifier, documented, image_input
 from .resnet import joined, normalized
 
 
-def _family_member(owner: str, blocks: int, parameters: str):
+def family_member(owner: str, blocks: int, parameters: str):
     """The builder of one depth."""
 
     def builder(
@@ -71,7 +71,7 @@ def _projected(x, filters: int, name: str):
 
 _SHORTCUTS = {"A": _subsampled, "B": _projected}
 
-ResNet20 = _family_member("ResNet20", 3, "269,722")
-ResNet32 = _family_member("ResNet32", 5, "464,154")
-ResNet44 = _family_member("ResNet44", 7, "658,586")
-ResNet56 = _family_member("ResNet56", 9, "853,018")
+ResNet20 = family_member("ResNet20", 3, "269,722")
+ResNet32 = family_member("ResNet32", 5, "464,154")
+ResNet44 = family_member("ResNet44", 7, "658,586")
+ResNet56 = family_member("ResNet56", 9, "853,018")

@@ -7,7 +7,7 @@ from ..models import Model
 from .classifier import classifier, documented, image_input
 
 
-def _family_member(owner: str, depths: tuple[int, ...], configuration: str, parameters: str):
+def family_member(owner: str, depths: tuple[int, ...], configuration: str, parameters: str):
     """The builder of one depth: a block of `depths[i]` convolutions with 64, 128, 256, 512 and 512 filters each."""
 
     def builder(
@@ -50,5 +50,5 @@ def _convolution(filters: int, name: str) -> Conv2D:
     return Conv2D(filters, 3, padding="same", activation="relu", kernel_initializer="he_normal", name=name)
 
 
-VGG16 = _family_member("VGG16", (2, 2, 3, 3, 3), "D", "138,357,544")
-VGG19 = _family_member("VGG19", (2, 2, 4, 4, 4), "E", "143,667,240")
+VGG16 = family_member("VGG16", (2, 2, 3, 3, 3), "D", "138,357,544")
+VGG19 = family_member("VGG19", (2, 2, 4, 4, 4), "E", "143,667,240")

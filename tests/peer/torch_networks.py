@@ -56,10 +56,10 @@ def vgg16(classes: int = 1000, cells: int = 7, dropout: float = 0.5) -> nn.Modul
     )  # fmt: skip
 
 
-def resnet50(classes: int = 1000) -> nn.Module:
+def resnet50(classes: int = 1000, depths: tuple[int, ...] = (3, 4, 6, 3)) -> nn.Module:
     stack = [*_normalized(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)]
     channels = 64
-    for stage, depth in enumerate((3, 4, 6, 3)):
+    for stage, depth in enumerate(depths):
         for number in range(depth):
             stack.append(_bottleneck(channels, 64 * 2**stage, 2 if stage and not number else 1))
             channels = 256 * 2**stage
