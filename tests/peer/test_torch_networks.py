@@ -125,12 +125,13 @@ def cifar10_test_images(folder: Path, count: int) -> tuple[np.ndarray, np.ndarra
 
 @pytest.mark.skipif("MAGMADNN_TEST_DATA" not in os.environ, reason="MAGMADNN_TEST_DATA (folder of cifar10/) is not set")
 def test_resnet20_on_cifar10_follows_the_loss_curve():
-    steps, batch, window = 200, 32, 20
+    steps, batch, window = 200, 32, 25
     x, y = cifar10_test_images(Path(os.environ["MAGMADNN_TEST_DATA"]), steps * batch)
     utils.set_random_seed(5)
     model = applications.ResNet20(classifier_activation=None)
-    found, wanted = train_both(model, torch_networks.resnet20(), x, y, batch, 0.01)
-    # Rounding errors grow from step to step: the curves are compared as means over some steps.
+    found, wanted = train_both(model, torch_networks.resnet20(), x, y, batch, 0.001)
+    # Rounding errors grow from step to step (PyTorch's own curve moves as much when the last bits of its first weights
+    # change), so the curves are compared as means over some steps.
     found, wanted = (curve.reshape(-1, window).mean(1) for curve in (found, wanted))
     assert wanted[-1] < 0.85 * wanted[0]
     np.testing.assert_allclose(found, wanted, rtol=0.01)
