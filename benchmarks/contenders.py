@@ -101,6 +101,7 @@ def torch_contenders(network: str, mode: str, batch: int, threads: int, names: l
     from peer import torch_networks
 
     torch.set_num_threads(threads)
+    torch.compiler.reset()  # its limit of compilations counts those for earlier networks, whose memory it keeps
     modules: dict[bool, tuple] = {}
     for name in names:
         channels_last, _ = TORCH_MODES[name]
