@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.elementwise import FUNCTIONS, Elementwise
+from ...graph.types import TensorType
+from ...ops.elementwise import FUNCTIONS, Elementwise
+from .case import Case, types
 
 #: Functions of positive numbers.
 POSITIVE = ("sqrt", "rsqrt", "log", "power")

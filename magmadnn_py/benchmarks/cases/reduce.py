@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case, types
-from magmadnn_py.ops.reduce import ArgReduce, Reduce
+from ...ops.reduce import ArgReduce, Reduce
+from .case import Case, types
 
 # shape, axes
 AXES = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.random import Dropout, RandomNormal, RandomUniform
+from ...graph.types import TensorType
+from ...ops.random import Dropout, RandomNormal, RandomUniform
+from .case import Case
 
 STATE = TensorType((2,), "int64")
 SHAPES = [(), (0,), (1,), (2,), (3,), (4,), (5,), (3, 7), (2, 3, 5, 7), (1001,)]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import DTYPES, TensorType
-from magmadnn_py.ops.movement import (
+from ...graph.types import DTYPES, TensorType
+from ...ops.movement import (
     BroadcastTo,
     Cast,
     Concatenate,
@@ -18,6 +17,7 @@ from magmadnn_py.ops.movement import (
     StopGradient,
     Transpose,
 )
+from .case import Case, types
 
 SHAPES = [(), (1,), (5,), (0,), (2, 3), (1, 4), (3, 0, 2), (2, 3, 4), (2, 3, 4, 5)]
 

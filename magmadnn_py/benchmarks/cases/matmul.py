@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.matmul import MatMul
+from ...graph.types import TensorType
+from ...ops.matmul import MatMul
+from .case import Case, types
 
 # m, k, n
 SIZES = [
