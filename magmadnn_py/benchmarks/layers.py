@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from .. import _core
-from .. import layers as layers_module
+from .. import _core, layers
 from ..graph import Trace, gradients
 from ..graph.variable import Variable
 from ..layers import Layer
@@ -24,64 +23,63 @@ from .timing import Contender, alternate
 class LayerCase:
     """A layer on inputs of one shape, batch first and channels last.
 
-    make: the layer, from the module `magmadnn_py.layers`.
-    peer: PyTorch's, from the module `torch.nn`; None where it has none.
+    peer: PyTorch's layer, from the module `torch.nn`.
     """
 
     label: str
     shape: tuple[int, ...]
-    make: Callable[..., Layer]
-    peer: Callable | None = None
+    make: Callable[[], Layer]
+    peer: Callable
 
 
 LAYERS = [
-    LayerCase("lenet conv2", (128, 12, 12, 20), lambda l: l.Conv2D(50, 5), lambda nn: nn.Conv2d(20, 50, 5)),
-    LayerCase("mnist-convnet conv1", (128, 28, 28, 1), lambda l: l.Conv2D(32, 3), lambda nn: nn.Conv2d(1, 32, 3)),
+    LayerCase("lenet conv2", (128, 12, 12, 20), lambda: layers.Conv2D(50, 5), lambda nn: nn.Conv2d(20, 50, 5)),
+    LayerCase("mnist-convnet conv1", (128, 28, 28, 1), lambda: layers.Conv2D(32, 3), lambda nn: nn.Conv2d(1, 32, 3)),
     LayerCase(
         "resnet conv1",
         (8, 224, 224, 3),
-        lambda l: l.Conv2D(64, 7, 2, padding="same"),
+        lambda: layers.Conv2D(64, 7, 2, padding="same"),
         lambda nn: nn.Conv2d(3, 64, 7, 2, padding=3),
     ),
     LayerCase(
         "resnet conv2 3x3",
         (8, 56, 56, 64),
-        lambda l: l.Conv2D(64, 3, padding="same"),
+        lambda: layers.Conv2D(64, 3, padding="same"),
         lambda nn: nn.Conv2d(64, 64, 3, padding=1),
     ),
-    LayerCase("resnet conv2 1x1", (8, 56, 56, 256), lambda l: l.Conv2D(64, 1), lambda nn: nn.Conv2d(256, 64, 1)),
+    LayerCase("resnet conv2 1x1", (8, 56, 56, 256), lambda: layers.Conv2D(64, 1), lambda nn: nn.Conv2d(256, 64, 1)),
     LayerCase(
         "vgg conv5",
         (4, 14, 14, 512),
-        lambda l: l.Conv2D(512, 3, padding="same"),
+        lambda: layers.Conv2D(512, 3, padding="same"),
         lambda nn: nn.Conv2d(512, 512, 3, padding=1),
     ),
     LayerCase(
         "mobilenet depthwise",
         (8, 56, 56, 128),
-        lambda l: l.DepthwiseConv2D(3, padding="same"),
+        lambda: layers.DepthwiseConv2D(3, padding="same"),
         lambda nn: nn.Conv2d(128, 128, 3, padding=1, groups=128),
     ),
     LayerCase(
         "cosmoflow conv3",
         (1, 32, 32, 32, 32),
-        lambda l: l.Conv3D(64, 3, padding="same"),
+        lambda: layers.Conv3D(64, 3, padding="same"),
         lambda nn: nn.Conv3d(32, 64, 3, padding=1),
     ),
-    LayerCase("lenet dense1", (128, 800), lambda l: l.Dense(500), lambda nn: nn.Linear(800, 500)),
-    LayerCase("alexnet dense1", (16, 9216), lambda l: l.Dense(4096), lambda nn: nn.Linear(9216, 4096)),
-    LayerCase("resnet batch-norm", (8, 56, 56, 64), lambda l: l.BatchNormalization(), lambda nn: nn.BatchNorm2d(64)),
-    LayerCase("vit layer-norm", (16, 196, 768), lambda l: l.LayerNormalization(), lambda nn: nn.LayerNorm(768)),
-    LayerCase("vgg max-pool", (4, 112, 112, 64), lambda l: l.MaxPooling2D(2), lambda nn: nn.MaxPool2d(2)),
-    LayerCase("average-pool", (4, 112, 112, 64), lambda l: l.AveragePooling2D(2), lambda nn: nn.AvgPool2d(2)),
+    LayerCase("lenet dense1", (128, 800), lambda: layers.Dense(500), lambda nn: nn.Linear(800, 500)),
+    LayerCase("alexnet dense1", (16, 9216), lambda: layers.Dense(4096), lambda nn: nn.Linear(9216, 4096)),
+    LayerCase("resnet batch-norm", (8, 56, 56, 64), lambda: layers.BatchNormalization(), lambda nn: nn.BatchNorm2d(64)),
+    LayerCase("vit layer-norm", (16, 196, 768), lambda: layers.LayerNormalization(), lambda nn: nn.LayerNorm(768)),
+    LayerCase("vgg max-pool", (4, 112, 112, 64), lambda: layers.MaxPooling2D(2), lambda nn: nn.MaxPool2d(2)),
+    LayerCase("average-pool", (4, 112, 112, 64), lambda: layers.AveragePooling2D(2), lambda nn: nn.AvgPool2d(2)),
     LayerCase(
         "global average-pool",
         (8, 7, 7, 2048),
-        lambda l: l.GlobalAveragePooling2D(keepdims=True),
+        lambda: layers.GlobalAveragePooling2D(keepdims=True),
         lambda nn: nn.AdaptiveAvgPool2d(1),
     ),
-    LayerCase("relu", (8, 56, 56, 64), lambda l: l.ReLU(), lambda nn: nn.ReLU()),
-    LayerCase("dropout", (128, 4096), lambda l: l.Dropout(0.5), lambda nn: nn.Dropout(0.5)),
+    LayerCase("relu", (8, 56, 56, 64), lambda: layers.ReLU(), lambda nn: nn.ReLU()),
+    LayerCase("dropout", (128, 4096), lambda: layers.Dropout(0.5), lambda nn: nn.Dropout(0.5)),
 ]
 
 
@@ -89,10 +87,10 @@ def measure_layer(case: LayerCase, limit: Limit, seconds: float) -> Row:
     """The row of one layer: outputs and the gradients of input and weights, in one program."""
     rng = np.random.default_rng(0)
     x = Variable(rng.standard_normal(case.shape, np.float32))
-    layer = case.make(layers_module)
+    layer = case.make()
     program, dy = _training_program(layer, x, rng)
     contenders = {"program": contender(program)}
-    if case.peer and peers.installed():
+    if peers.installed():
         contenders[peers.NAME] = _peer(case, x.numpy(), dy.numpy())
     timings = alternate(contenders, seconds)
     return Row(
@@ -108,13 +106,6 @@ def measure_layer(case: LayerCase, limit: Limit, seconds: float) -> Row:
         limit,
         timings.get(peers.NAME),
     )
-
-
-def measure_layers(text: str, limit: Limit, seconds: float) -> Iterator[Row]:
-    """The rows of the layers whose label holds `text`."""
-    for case in LAYERS:
-        if text in case.label:
-            yield measure_layer(case, limit, seconds)
 
 
 def _training_program(layer: Layer, x: Variable, rng: np.random.Generator) -> tuple[Program, Variable]:

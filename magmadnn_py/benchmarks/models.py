@@ -71,14 +71,8 @@ _KNOWN = [
 NETWORKS = [case for case in _KNOWN if case.name in applications.__all__]
 
 
-def measure_models(text: str, limit: Limit, seconds: float) -> Iterator[Row]:
-    """Two rows, a training step and a prediction, for each network whose name holds `text`."""
-    for case in NETWORKS:
-        if text in case.name:
-            yield from measure_model(case, limit, seconds)
-
-
 def measure_model(case: NetworkCase, limit: Limit, seconds: float) -> Iterator[Row]:
+    """Two rows: a training step and a prediction, each called from Python with a batch in memory."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((case.batch, *case.shape), np.float32)
     model = getattr(applications, case.name)()

@@ -12,7 +12,7 @@ from .rows import Row
 
 _NUMBERS = ("time", "spread", "GFLOP/s", "GB/s", "of limit", "torch", "ratio")
 #: Where the output is no terminal, which would tell its width.
-_FILE_WIDTH = 132
+_FILE_WIDTH = 160
 
 
 def console() -> Console:

@@ -8,9 +8,7 @@ from typing import Annotated
 
 import typer
 
-bench_app = typer.Typer(
-    help="Measure speed on this machine, beside PyTorch where it is installed.", no_args_is_help=True
-)
+bench_app = typer.Typer(help="Measure speed here, beside PyTorch where it is installed.", no_args_is_help=True)
 
 Text = Annotated[str, typer.Option("--filter", help="Only cases whose name holds this text.")]
 Seconds = Annotated[float, typer.Option(min=0.0, help="Time for each case, all contenders together.")]

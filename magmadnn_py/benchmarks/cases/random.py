@@ -35,4 +35,11 @@ DROPOUT_CASES = [
     for rate in (0.0, 0.25, 0.5, 1.0)
 ] + [Case("dropout layer", Dropout(0.5, 1), (TensorType((128, 4096)), STATE), SEEDED, (True, False))]
 
+#: Dropout behind AlexNet's dense layers, and the initial weights of one of them. For speed only.
+SPEED_CASES = [
+    Case("dropout-dense", Dropout(0.5, 1), (TensorType((128, 4096)), STATE), SEEDED),
+    Case("normal-weights", RandomNormal((4096, 4096), 0.0, 0.05, "float32", 1), (STATE,), SEEDED),
+    Case("uniform-weights", RandomUniform((4096, 4096), -0.05, 0.05, "float32", 1), (STATE,), SEEDED),
+]
+
 CASES = UNIFORM_CASES + NORMAL_CASES + DROPOUT_CASES
