@@ -26,19 +26,14 @@ def installed() -> bool:
 
 def op_contender(op: Op, arrays: Sequence[np.ndarray], threads: int) -> Contender | None:
     """PyTorch's op on the arrays; None where there is none, or no PyTorch."""
-    make = _PEERS.get(op.name)
-    if make is None or not installed():
+    if not installed():
         return None
     import torch
 
     torch.set_num_threads(threads)
-    call = make(op, *(torch.from_numpy(array) for array in arrays))
-    return call and repeated(call)
-
-
-def repeated(call: Call) -> Contender:
-    """The call, a number of times, without recording for gradients."""
-    import torch
+    call = op_call(op, arrays)
+    if call is None:
+        return None
 
     def run(repeats: int) -> None:
         with torch.no_grad():
@@ -46,6 +41,14 @@ def repeated(call: Call) -> Contender:
                 call()
 
     return run
+
+
+def op_call(op: Op, arrays: Sequence[np.ndarray]) -> Call | None:
+    """One call of PyTorch's op on the arrays, which share their memory with it; None where there is none."""
+    import torch
+
+    make = _PEERS.get(op.name)
+    return make and make(op, *(torch.from_numpy(array) for array in arrays))
 
 
 def gradient_call(y, wanted, dy) -> Call:
