@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +11,7 @@ from ..graph import Trace
 from ..graph.node import Cost, Op
 from ..graph.variable import Variable
 from ..ops import Copy, MatMul
-from ..runtime.kernels import best_algorithm, instruction_set
+from ..runtime.kernels import best_algorithm
 from ..runtime.program import Choice, Program, SharedMemory
 from .timing import Contender, alternate
 
@@ -66,18 +63,3 @@ def measure_limit(seconds: float = 0.4) -> Limit:
         2 * MATRIX_EXTENT**3 / min(timings["product"].samples),
         2 * COPY_BYTES / min(timings["copy"].samples),
     )
-
-
-@functools.cache
-def device() -> str:
-    """Processor and instruction set, as the kernel database names a device."""
-    return f"{_processor()} ({instruction_set()})"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())

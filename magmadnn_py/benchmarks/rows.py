@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import __version__
 from ..datasets.cache import atomic_write
 from ..graph.graph import Graph
 from ..graph.node import Cost
 from ..graph.types import TensorType
-from .limit import Limit, device
+from ..runtime.kernels import device, library_version
+from .limit import Limit
 from .timing import Timing
 
 
@@ -65,7 +65,7 @@ class Row:
         """The row as the kernel database has it, with the peer's fields."""
         return {
             "device": device(),
-            "version": __version__,
+            "version": library_version(),
             "op": self.op,
             "attributes": self.attributes,
             "inputs": [[t.dtype, list(t.shape)] for t in self.inputs],

@@ -80,8 +80,9 @@ def _measure(
     import magmadnn_py as mdnn
 
     from ..benchmarks import report, rows
-    from ..benchmarks.limit import device, measure_limit
+    from ..benchmarks.limit import measure_limit
     from ..benchmarks.plot import check_plotting, write_roofline
+    from ..runtime.kernels import device
 
     if not any(groups.values()):
         raise ValueError("bench: --filter: no case has this text in its name")

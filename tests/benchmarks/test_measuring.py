@@ -7,11 +7,11 @@ from magmadnn_py.benchmarks import kernels, peers
 from magmadnn_py.benchmarks.cases import conv, matmul
 from magmadnn_py.benchmarks.cases.case import Case, types
 from magmadnn_py.benchmarks.layers import LayerCase, measure_layer
-from magmadnn_py.benchmarks.limit import Limit, contender, device, op_program
+from magmadnn_py.benchmarks.limit import Limit, contender, op_program
 from magmadnn_py.graph.node import Input, Node
 from magmadnn_py.graph.variable import Variable
 from magmadnn_py.ops.movement import StopGradient
-from magmadnn_py.runtime.kernels import algorithms, instruction_set
+from magmadnn_py.runtime.kernels import algorithms
 
 LIMIT = Limit(1e11, 1e10)
 
@@ -95,7 +95,3 @@ def test_layers_are_built_and_run():
     assert (row.op, row.attributes, row.algorithm) == ("layer", {"layer": "Dense"}, "program")
     assert [t.shape for t in (*row.inputs, *row.outputs)] == [(4, 6), (4, 3)]
     assert row.cost.flops >= 3 * 2 * 4 * 6 * 3  # forward, and the gradients of input and weights
-
-
-def test_device_names_the_instruction_set():
-    assert instruction_set() in device()
