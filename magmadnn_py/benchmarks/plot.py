@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..datasets.cache import atomic_write
+from ..utils.files import atomic_write
 from .limit import Limit
 from .rows import Row
 

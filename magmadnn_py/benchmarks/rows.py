@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..datasets.cache import atomic_write
 from ..graph.graph import Graph
 from ..graph.node import Cost
 from ..graph.types import TensorType
 from ..runtime.kernels import device, library_version
+from ..utils.files import atomic_write
 from .limit import Limit
 from .timing import Timing
 

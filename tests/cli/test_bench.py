@@ -4,7 +4,7 @@ import importlib.util
 import json
 
 import pytest
-from cli.test_train import command
+from cli.command import command
 
 
 def bench(*arguments):
