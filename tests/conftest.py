@@ -1,4 +1,4 @@
-"""Settings shared by all tests. (That this file is here puts `tests/` on the path: `from cases.conv import CASES`.)
+"""Settings shared by all tests. (That this file is here puts `tests/` on the path: `from ops import checks`.)
 
 The installed package is tested, not the sources beside the tests, which have no compiled core: the sources' folder is
 taken off the path, and the tests run in another folder, so that the processes they start do not find it either.

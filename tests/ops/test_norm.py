@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases.case import types
-from cases.norm import CASES
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases.case import types
+from magmadnn_py.benchmarks.cases.norm import CASES
 from magmadnn_py.graph import gradients
 from magmadnn_py.ops.norm import Normalize
 from ops.checks import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case, random_array, types
-from magmadnn_py.ops.norm import Normalize, NormalizeGradient
+from ...ops.norm import Normalize, NormalizeGradient
+from .case import Case, random_array, types
 
 
 def _with_statistics(op: Normalize):
