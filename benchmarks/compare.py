@@ -57,14 +57,14 @@ def timed_round(contender) -> float:
 
 
 def warmed_up(found, shape, batch: int) -> tuple[dict, dict[str, float], dict[str, str]]:
-    """Runs each contender twice on two batches: contenders by name, seconds per step, and the reasons of failures."""
-    x, y = images(2 * batch, shape)
+    """Runs each contender twice on one batch: contenders by name, seconds per step, and the reasons of failures."""
+    x, y = images(batch, shape)
     running, seconds, failures = {}, {}, {}
     for contender in found:
         try:
             contender.load(x, y)
             first = timed_round(contender)
-            seconds[contender.name] = timed_round(contender) / 2
+            seconds[contender.name] = timed_round(contender)
             running[contender.name] = contender
             if first > 20:
                 print(f"  ({contender.name} took {first:.0f} s to start)", flush=True)
@@ -86,10 +86,10 @@ def compare(network: str, mode: str, batch: int, arguments) -> dict:
     for contender in running.values():
         contender.load(x, y)
     seconds: dict[str, list[float]] = {name: [] for name in running}
-    for number in range(arguments.rounds + 1):
+    for number in range(arguments.rounds + (steps > 1)):
         for name, contender in running.items():
             taken = timed_round(contender)
-            if number:  # the first round warms up
+            if number or steps == 1:  # the first round of more images than the warm-up's is another one
                 seconds[name].append(taken)
     for contender in running.values():
         if isinstance(contender, Keras):
@@ -185,10 +185,16 @@ def main() -> None:
     results = []
     for workload in workloads(arguments):
         results.append(compare(*workload, arguments))
+        save(results, arguments)
         gc.collect()  # large networks
     if TINY in arguments.networks and arguments.mode != "predict":
         results.append(tiny_step(arguments.threads))
+        save(results, arguments)
     print_table(results, arguments.peers)
+
+
+def save(results: list[dict], arguments) -> None:
+    """Writes what there is so far."""
     if arguments.json:
         machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
         about = {**machine, "threads": arguments.threads, "versions": versions(), "peers": arguments.peers}
