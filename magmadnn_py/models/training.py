@@ -40,6 +40,7 @@ class Trainer(Steps):
         self.stop_training = False
         self.history = None
         self.run_eagerly = False
+        self.deterministic = False
         self.steps_per_execution = 1
         self.epoch = 0  # epochs trained so far, for checkpoints
         self._compile_arguments: dict | None = None
@@ -66,6 +67,7 @@ class Trainer(Steps):
         steps_per_execution=1,
         jit_compile="auto",
         auto_scale_loss=True,
+        deterministic=False,
     ):
         """Chooses how the model is trained.
 
@@ -78,6 +80,8 @@ class Trainer(Steps):
             run_eagerly: run every op's NumPy reference, node by node, tracing anew at each batch (for debugging).
             steps_per_execution: steps between two calls of batch hooks.
             jit_compile, auto_scale_loss: taken for Keras's sake; programs are always compiled.
+            deterministic: choose algorithms without timing them, as `MAGMADNN_TUNE=off` does, so that every process
+                gets the same bits. It is not part of the saved model.
 
         Raises:
             ValueError: an unknown name.
@@ -98,6 +102,7 @@ class Trainer(Steps):
             if entry is not None:
                 losses_module.as_loss(entry)
         self.run_eagerly = bool(run_eagerly)
+        self.deterministic = bool(deterministic)
         self.steps_per_execution = steps_per_execution
         self._loss_tracker = metrics_module.Mean(name="loss", dtype=floatx())
         self._compiled_loss = None

@@ -64,16 +64,12 @@ def _faster(pooling: Node, readers: list[Node], stays: bool) -> list[Node]:
     threads = _core.get_threads()
     compressed = {node: _compressed(node, node.inputs) for node in readers}
     able = {node: c for node, c in compressed.items() if c is not None and algorithms(c, threads)}
-
-    def seconds(node: Node) -> float | None:
-        return default_tuner().seconds(node, threads)
-
-    times = {node: (seconds(node), seconds(c)) for node, c in able.items()}
-    making = seconds(pooling) if able else None
-    if making is None or any(None in pair for pair in times.values()):
+    times = default_tuner().seconds([pooling, *able, *able.values()], threads) if able else None
+    if times is None:
         return list(able)
-    faster = [node for node, (dense, sparse) in times.items() if sparse < dense]
-    mixed = making + sum(map(min, times.values()))
-    all_compressed = sum(sparse for _, sparse in times.values())
+    making, pairs = times[0], list(zip(times[1 : 1 + len(able)], times[1 + len(able) :], strict=True))
+    faster = [node for node, (dense, sparse) in zip(able, pairs, strict=True) if sparse < dense]
+    mixed = making + sum(map(min, pairs))
+    all_compressed = sum(sparse for _, sparse in pairs)
     needed = stays or len(able) < len(compressed)
     return faster if needed or mixed < all_compressed else list(able)

@@ -9,6 +9,7 @@ the database the choices, and so the results, are the same.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import statistics
@@ -23,7 +24,7 @@ import numpy as np
 
 from .. import _core
 from ..graph.node import Cost, Node
-from ..graph.types import TensorType, is_floating
+from ..graph.types import is_floating
 from .database import KernelDatabase, canonical
 from .kernels import algorithms, best_algorithm, device, library_version, signature
 from .log import log
@@ -47,15 +48,21 @@ class Effort:
     slower: float
 
 
-EFFORTS = {"fast": Effort(5, 1, 0.3, 1.3), "full": Effort(20, 20, math.inf, math.inf)}
+EFFORTS = {"fast": Effort(5, 1, 0.2, 1.3), "full": Effort(20, 20, math.inf, math.inf)}
 #: A timing takes about that long, so that the clock and a moment's disturbance do not matter.
 _TIMING_SECONDS = 1e-3
 _MOST_REPEATS = 100
 #: Nodes of less work than both are not worth timing.
 _TINY = Cost(flops=500_000, bytes=100_000)
 
+_PATTERN = 65521
+
 #: Seconds of a run of an algorithm, given it and how often to run it.
 Run = Callable[[str, int], float]
+#: By algorithm: seconds, and how many timings they are the median of.
+Timings = dict[str, tuple[float, int]]
+#: A node, and the algorithms that can run it.
+Job = tuple[Node, Sequence[str]]
 
 _mode: ContextVar[str | None] = ContextVar("tuning", default=None)
 
@@ -87,58 +94,65 @@ class Tuner:
 
     Args:
         database: where timings are kept; by default that of the user's cache folder.
-        scratch: makes the function that times a node's algorithms; by default on memory of its own.
+        scratch: from a node, the number of threads and algorithms makes what times them; by default `Scratch`.
     """
 
     def __init__(self, database: KernelDatabase | None = None, scratch: Callable[..., Run] | None = None):
         self._database = database or KernelDatabase()
         self._scratch = scratch or Scratch
-        self._known: dict[str, dict[str, tuple[float, int]]] = {}  # signature: algorithm: seconds, samples
+        self._known: dict[str, Timings] = {}
         self._lock = threading.RLock()
 
     def choose(self, node: Node, threads: int) -> str | None:
         """The algorithm to run this node with; None if it has no kernel here, so that its reference runs."""
         found = algorithms(node, threads) if _is_timed(node) else []
-        timings = self._timings(node, threads, found) if len(found) > 1 else {}
-        return min(found, key=timings.get) if timings else best_algorithm(node, threads)
+        timings = self._timings([(node, found)], threads) if len(found) > 1 else None
+        return min(found, key=lambda name: timings[0][name][0]) if timings else best_algorithm(node, threads)
 
-    def seconds(self, node: Node, threads: int) -> float | None:
-        """How long the node's fastest algorithm runs; None where it has none, or nothing is to be timed."""
-        found = algorithms(node, threads) if _is_timed(node) else []
-        return min(self._timings(node, threads, found).values(), default=None)
+    def seconds(self, nodes: Sequence[Node], threads: int) -> list[float] | None:
+        """How long the fastest algorithm of each node runs, all timed side by side: for choosing between forms of a
+        graph. None where nothing is to be timed: a node has no kernel, all are tiny, tuning is off."""
+        jobs = [(node, algorithms(node, threads)) for node in nodes]
+        if not any(map(_is_timed, nodes)) or not all(found for _, found in jobs):
+            return None
+        timings = self._timings(jobs, threads)
+        return timings and [min(seconds for seconds, _ in known.values()) for known in timings]
 
-    def _timings(self, node: Node, threads: int, found: Sequence[str]) -> dict[str, float]:
-        """Seconds of each algorithm in `found`; empty where there is no memory to time them in."""
-        if not found:
-            return {}
+    def _timings(self, jobs: Sequence[Job], threads: int) -> list[Timings] | None:
+        """Those of each node's algorithms; None where there is no memory to time them in."""
         effort = EFFORTS[mode()]
+        with self._lock:
+            known = [self._remembered(node, threads) for node, _ in jobs]
+            if not all(_suffices(k, found, effort) for k, (_, found) in zip(known, jobs, strict=True)):
+                try:
+                    known = self._measure(jobs, threads, effort)
+                except MemoryError:
+                    log("kernels", f"no memory to time {', '.join(node.op.name for node, _ in jobs)} in")
+                    return None
+        return [{name: k[name] for name in found} for k, (_, found) in zip(known, jobs, strict=True)]
+
+    def _remembered(self, node: Node, threads: int) -> Timings:
         key = _key(node, threads)
         text = canonical(key)
-        with self._lock:
-            if not _suffices(self._known.get(text, {}), found, effort):
-                rows = self._database.rows(**key)
-                self._known[text] = {row["algorithm"]: (row["seconds"], row["samples"]) for row in rows}
-            if not _suffices(self._known[text], found, effort):
-                try:
-                    self._known[text] = self._measure(node, threads, found, effort)
-                except MemoryError:
-                    log("kernels", f"{node.scope}: {node.op.name}: no memory to time its algorithms in")
-                    return {}
-            return {name: self._known[text][name][0] for name in found}
+        if text not in self._known:
+            rows = self._database.rows(**key)
+            self._known[text] = {row["algorithm"]: (row["seconds"], row["samples"]) for row in rows}
+        return self._known[text]
 
-    def _measure(self, node: Node, threads: int, found: Sequence[str], effort: Effort) -> dict[str, tuple[float, int]]:
-        """Times the algorithms and keeps the medians, with the numbers of timings."""
-        times = race(self._scratch(node, threads, found), found, effort)
-        medians = {name: (statistics.median(taken), len(taken)) for name, taken in times.items()}
-        key, cost = _key(node, threads), cost_of(node)
-        work = {"flops": int(cost.flops), "bytes": int(cost.bytes)}
-        self._database.add(
-            {**key, "algorithm": name, "seconds": seconds, "samples": samples, **work}
-            for name, (seconds, samples) in medians.items()
-        )
-        said = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, (seconds, _) in medians.items())
-        log("kernels", f"timed {node.scope}: {node.op.name} -> {node.outputs[0].type}: {said}")
-        return medians
+    def _measure(self, jobs: Sequence[Job], threads: int, effort: Effort) -> list[Timings]:
+        runs = [self._scratch(node, threads, found) for node, found in jobs]
+        groups = [[(job, name) for name in found] for job, (_, found) in enumerate(jobs)]
+        times = race(lambda which, repeats: runs[which[0]](which[1], repeats), groups, effort)
+        measured, rows = [], []
+        for (node, _), group in zip(jobs, groups, strict=True):
+            timings = {which[1]: (statistics.median(times[which]), len(times[which])) for which in group}
+            measured.append(timings)
+            rows += _rows(node, threads, timings)
+            self._known[canonical(_key(node, threads))] = timings
+            said = ", ".join(f"{name} {seconds * 1e3:.3f} ms" for name, (seconds, _) in timings.items())
+            log("kernels", f"timed {node.op.name} -> {node.outputs[0].type}: {said}")
+        self._database.add(rows)
+        return measured
 
 
 @functools.cache
@@ -157,24 +171,24 @@ def cost_of(node: Node) -> Cost:
     return node.op.cost([value.type for value in node.inputs], [value.type for value in node.outputs])
 
 
-def race(run: Run, names: Sequence[str], effort: Effort) -> dict[str, list[float]]:
-    """Seconds of runs of each algorithm, timed in turn, so that a disturbance meets all alike.
+def race(run: Callable[[Any, int], float], groups: Sequence[Sequence[Any]], effort: Effort) -> dict[Any, list[float]]:
+    """Seconds of runs of all that the groups name, timed in turn, so that a disturbance meets all alike.
 
-    The first run of each warms up and counts only for those that it shows to be hopeless.
+    Those of one group compete. The first run of each warms up and counts only for those that it shows to be hopeless.
     """
-    times = {name: [run(name, 1)] for name in names}
+    times = {name: [run(name, 1)] for group in groups for name in group}
     spent = sum(sum(taken) for taken in times.values())
     repeats = {name: _repeats(taken[0]) for name, taken in times.items()}
-    racing = _not_slower(times, names, 2 * effort.slower)
-    for name in racing:
+    racing = _not_slower(times, groups, 2 * effort.slower)
+    for name in itertools.chain(*racing):
         times[name].clear()
     for _ in range(effort.rounds):
-        for name in racing:
+        for name in itertools.chain(*racing):
             times[name].append(run(name, repeats[name]))
             spent += times[name][-1] * repeats[name]
-        racing = _not_slower(times, racing, effort.slower)
-        if spent > effort.seconds or len(racing) == 1 < len(names):
+        if spent > effort.seconds:
             break
+        racing = _not_slower(times, racing, effort.slower)
     return times
 
 
@@ -182,15 +196,15 @@ def _repeats(seconds: float) -> int:
     return max(1, min(_MOST_REPEATS, int(_TIMING_SECONDS / max(seconds, 1e-9))))
 
 
-def _not_slower(times: dict[str, list[float]], names: Sequence[str], factor: float) -> list[str]:
-    best = {name: min(times[name]) for name in names}
-    return [name for name in names if best[name] <= factor * min(best.values())]
+def _not_slower(times: dict[Any, list[float]], groups: Sequence[Sequence[Any]], factor: float) -> list[list[Any]]:
+    best = {name: min(taken) for name, taken in times.items()}
+    return [[name for name in group if best[name] <= factor * min(best[other] for other in group)] for group in groups]
 
 
 class Scratch:
     """Algorithms of one node, each a program of one step, on memory that they share: call it to time one of them.
 
-    Floating-point inputs hold random numbers; all others zeros, which are valid indices, labels and positions.
+    Floating-point inputs hold random numbers, positions in windows random ones; all others are 0, a valid index.
     """
 
     def __init__(self, node: Node, threads: int, names: Sequence[str]):
@@ -200,7 +214,8 @@ class Scratch:
             starts.append(starts[-1] + -(-value.type.nbytes // 64) * 64)
         memory = Tensor((max(starts[-1], 64),), "uint8", fill=0)
         for value, start in zip(node.inputs, starts, strict=False):
-            _fill(memory.numpy()[start : start + value.type.nbytes], value.type)
+            positions = math.prod(getattr(node.op, "window", ()))
+            _fill(memory.numpy()[start : start + value.type.nbytes].view(value.dtype), positions)
         places = [(1, start) for start in starts[:-1]]
         inputs, outputs = places[: len(node.inputs)], places[len(node.inputs) :]
         self._programs = {}
@@ -218,12 +233,14 @@ class Scratch:
         return self._programs[name].run_batches([], [], 0, 0, repeats, None, True)[0] / repeats
 
 
-def _fill(memory: np.ndarray, type_: TensorType) -> None:
-    if is_floating(type_.dtype):
-        pattern = np.random.Generator(np.random.Philox(0)).uniform(0.5, 1.5, 65521).astype(type_.dtype)
-        array = memory.view(type_.dtype)
-        for start in range(0, array.size, pattern.size):
-            array[start : start + pattern.size] = pattern[: array.size - start]
+def _fill(array: np.ndarray, below: int) -> None:
+    """Random contents, of a short pattern because drawing many takes long: floats around 1, integers from 0."""
+    rng = np.random.Generator(np.random.Philox(0))
+    floating = is_floating(array.dtype.name)
+    pattern = rng.uniform(0.5, 1.5, _PATTERN) if floating else rng.integers(0, below, _PATTERN)
+    pattern = pattern.astype(array.dtype)
+    for start in range(0, array.size, pattern.size):
+        array[start : start + pattern.size] = pattern[: array.size - start]
 
 
 def _is_timed(node: Node) -> bool:
@@ -233,7 +250,7 @@ def _is_timed(node: Node) -> bool:
     return cost.flops >= _TINY.flops or cost.bytes >= _TINY.bytes
 
 
-def _suffices(known: dict[str, tuple[float, int]], found: Sequence[str], effort: Effort) -> bool:
+def _suffices(known: Timings, found: Sequence[str], effort: Effort) -> bool:
     return all(name in known and known[name][1] >= effort.samples for name in found)
 
 
@@ -241,3 +258,13 @@ def _key(node: Node, threads: int) -> dict[str, Any]:
     names = ("op", "attributes", "inputs", "outputs")
     signed = dict(zip(names, signature(node), strict=True))
     return {"device": device(), "version": library_version(), **signed, "threads": threads}
+
+
+def _rows(node: Node, threads: int, timings: Timings) -> list[dict[str, Any]]:
+    """The timings as rows of the database."""
+    cost = cost_of(node)
+    common = {**_key(node, threads), "flops": int(cost.flops), "bytes": int(cost.bytes)}
+    return [
+        {**common, "algorithm": name, "seconds": seconds, "samples": samples}
+        for name, (seconds, samples) in timings.items()
+    ]
