@@ -42,12 +42,13 @@ def explain(model, x, y, batch_size: int | None, kind: str, trace) -> list[dict[
         program, rows = _profiled(model, kind, ArrayData(x, map_structure(lambda leaf: leaf[:batch], y)))
     else:
         # Metrics take their kind from the targets' shapes: what made-up targets gave is forgotten.
-        kept = model._compiled_loss, model._compiled_metrics, model._programs
-        model._programs = dict(model._programs)
+        kept, programs = (model._compiled_loss, model._compiled_metrics), set(model._programs)
         try:
             program, rows = _profiled(model, kind, ArrayData(x, _made_up_targets(model, ArrayData(x))))
         finally:
-            model._compiled_loss, model._compiled_metrics, model._programs = kept
+            model._compiled_loss, model._compiled_metrics = kept
+            for key in set(model._programs) - programs:
+                del model._programs[key]
     peaks = _add_shares(rows, program.threads)
     _print(rows, program, peaks, model.name, f"A {kind} step of {batch} rows")
     if trace is not None:

@@ -49,6 +49,15 @@ def test_the_model_stays_as_it_is():
     assert programs.items() <= model._programs.items()
 
 
+def test_weights_that_move_when_the_optimizer_is_built():
+    model = classifier()
+    before = model.predict(X, verbose=0)
+    model.explain(batch_size=50)
+    np.testing.assert_array_equal(model.predict(X, verbose=0), before)
+    model.train_on_batch(X, LABELS)
+    assert (model.predict(X, verbose=0) != before).any()
+
+
 def test_made_up_targets_decide_nothing():
     """Metrics find their kind from the targets of `fit`, not from those that explain() made up."""
 
