@@ -24,9 +24,14 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 
+# No test depends on the clock, or on what an earlier run left in the user's cache folder.
+os.environ["MAGMADNN_TUNE"] = "off"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _away_from_the_sources(tmp_path_factory):
     before = Path.cwd()
+    os.environ["MAGMADNN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     os.chdir(tmp_path_factory.mktemp("work"))
     yield
     os.chdir(before)

@@ -7,16 +7,26 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 
 from .. import _core
-from ..graph.node import Input, Node
+from ..graph import Trace
+from ..graph.node import Input, Node, Op
 from ..graph.variable import Variable
 from ..runtime.kernels import algorithms, best_algorithm, instruction_set, no_algorithm
-from ..runtime.program import Choice, SharedMemory
+from ..runtime.program import Choice, Program, SharedMemory
 from . import cases as case_lists
 from . import peers
 from .cases.case import Case
-from .limit import Limit, contender, op_program
+from .limit import Limit
 from .rows import Row
-from .timing import alternate
+from .timing import alternate, contender
+
+
+def op_program(
+    op: Op, variables: Sequence[Variable], choose: Choice = best_algorithm, memory: SharedMemory | None = None
+) -> Program:
+    """A program of one op on variables: nothing is loaded at a run, and no result overwrites an input."""
+    with Trace() as trace:
+        result = op(*(trace.read(variable) for variable in variables))
+    return Program(trace.graph(result if isinstance(result, tuple) else (result,)), memory, choose)
 
 
 def families() -> dict[str, list[Case]]:

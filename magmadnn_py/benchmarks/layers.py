@@ -14,9 +14,9 @@ from ..layers import Layer
 from ..layers.layer import training_mode
 from ..runtime.program import Program
 from . import peers
-from .limit import Limit, contender
+from .limit import Limit
 from .rows import Row, graph_cost
-from .timing import Contender, alternate
+from .timing import Contender, alternate, contender
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ..runtime.program import Program
+
 #: Runs a number of times.
 Contender = Callable[[int], object]
 
@@ -83,3 +85,8 @@ def _sample(run: Contender, repeats: int, clock: Callable[[], float]) -> float:
     begin = clock()
     run(repeats)
     return (clock() - begin) / repeats
+
+
+def contender(program: Program) -> Contender:
+    """Runs of a program without inputs, in one native call."""
+    return lambda repeats: program.run_batches([], 0, 1, repeats)

@@ -91,7 +91,7 @@ def _measure(
     if threads is not None:
         mdnn.set_threads(threads)
     console = report.console()
-    limit = measure_limit()
+    limit = measure_limit(mdnn.get_threads())
     console.print(f"{device()}, {mdnn.get_threads()} threads", highlight=False)
     console.print(str(limit), highlight=False)
     measured = []

@@ -29,7 +29,6 @@ from .steps import Steps
 #: What a compile config may hold.
 _COMPILE_ARGUMENTS = (
     "optimizer", "loss", "loss_weights", "metrics", "weighted_metrics", "run_eagerly", "steps_per_execution",
-    "memory_limit",
 )  # fmt: skip
 
 
@@ -41,6 +40,7 @@ class Trainer(Steps):
         self.stop_training = False
         self.history = None
         self.run_eagerly = False
+        self.deterministic = False
         self.steps_per_execution = 1
         self.memory_limit = None
         self.epoch = 0  # epochs trained so far, for checkpoints
@@ -69,6 +69,7 @@ class Trainer(Steps):
         jit_compile="auto",
         auto_scale_loss=True,
         memory_limit=None,
+        deterministic=False,
     ):
         """Chooses how the model is trained.
 
@@ -83,7 +84,9 @@ class Trainer(Steps):
             jit_compile, auto_scale_loss: taken for Keras's sake; programs are always compiled.
             memory_limit: bytes that a step may take, weights and optimizer state included; by default no limit. Where
                 it is short, cheap activations are computed a second time in the backward pass instead of kept; a
-                limit that even so cannot be met raises MemoryError at the first step.
+                limit that even so cannot be met raises MemoryError at the first step. Not part of the saved model.
+            deterministic: choose algorithms without timing them, as `MAGMADNN_TUNE=off` does, so that every process
+                gets the same bits. Not part of the saved model.
 
         Raises:
             ValueError: an unknown name, or a number that is not positive.
@@ -96,7 +99,6 @@ class Trainer(Steps):
             "weighted_metrics": weighted_metrics,
             "run_eagerly": run_eagerly,
             "steps_per_execution": steps_per_execution,
-            "memory_limit": memory_limit,
         }
         if memory_limit is not None and not memory_limit > 0:
             raise ValueError(f"memory_limit: got {memory_limit!r}, wanted a positive number of bytes, or None")
@@ -107,6 +109,7 @@ class Trainer(Steps):
             if entry is not None:
                 losses_module.as_loss(entry)
         self.run_eagerly = bool(run_eagerly)
+        self.deterministic = bool(deterministic)
         self.steps_per_execution = steps_per_execution
         self.memory_limit = memory_limit
         self._loss_tracker = metrics_module.Mean(name="loss", dtype=floatx())
@@ -122,10 +125,7 @@ class Trainer(Steps):
         """What `compile` was given, as a config; None if it was not called."""
         if self._compile_arguments is None:
             return None
-        arguments = {**self._compile_arguments, "optimizer": self.optimizer}
-        if self.memory_limit is None:
-            del arguments["memory_limit"]  # Keras, which knows no such argument, can then read the config
-        return serialize(arguments)
+        return serialize({**self._compile_arguments, "optimizer": self.optimizer})
 
     def compile_from_config(self, config: dict) -> None:
         """Compiles with what `get_compile_config` returned, or Keras wrote; makes the optimizer's state if it can."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,19 +13,29 @@ from .. import _core
 from ..graph.graph import Graph
 from ..graph.node import Constant, Node, Value
 from ..graph.types import TensorType
+from ..graph.variable import Variable
 from ..ops.movement import Copy
 from ..passes import enabled, run_passes
 from ..passes.memory import Buffer, is_flat_concatenation, plan_memory, protect_updates
 from ..passes.recompute import recompute
 from ..passes.views import view_offset
-from .kernels import best_algorithm, no_algorithm, signature
+from .kernels import no_algorithm, signature
 from .log import log, wanted
 from .tensor import Tensor
+from .tuner import tuned_algorithm
 
 Choice = Callable[[Node, int], str | None]
 Location = tuple[int, int]  # a slot of memory, and an offset in bytes
 
 _WORKSPACE, _ARENA, _CONSTANTS, _FIRST_VARIABLE = range(4)
+
+
+class Step(NamedTuple):
+    """A call of the native program: `label` is for messages, `algorithm` "reference" where no kernel runs."""
+
+    label: str
+    node: Node
+    algorithm: str
 
 
 class SharedMemory:
@@ -60,7 +71,7 @@ class Program:
         self,
         graph: Graph,
         memory: SharedMemory | None = None,
-        choose: Choice = best_algorithm,
+        choose: Choice = tuned_algorithm,
         memory_limit: int | None = None,
     ):
         self.graph = protect_updates(run_passes(graph))
@@ -79,6 +90,7 @@ class Program:
         """Plans the memory, and makes the native program."""
         self.plan = plan_memory(self.graph, reuse=enabled("plan_memory"))
         self.algorithms: dict[Node, str] = {}
+        self.steps: list[Step] = []
         self._variables = self._bound_variables()
         self._native = _core.Program(_FIRST_VARIABLE + len(self._variables), self.threads)
         for node in self.graph.order:
@@ -109,6 +121,11 @@ class Program:
     @property
     def workspace_bytes(self) -> int:
         return self._native.workspace_bytes
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables that a run reads or changes; of those inside a flat one, that one."""
+        return list(self._variables)
 
     @property
     def variable_bytes(self) -> int:
@@ -179,9 +196,11 @@ class Program:
         algorithm = self._choose(node, self.threads)
         if algorithm:
             self._native.add_kernel(label, *signature(node), algorithm, inputs, outputs)
-            return algorithm
-        self._native.add_callback(label, _reference_step(node), inputs, outputs)
-        return "reference"
+        else:
+            algorithm = "reference"
+            self._native.add_callback(label, _reference_step(node), inputs, outputs)
+        self.steps.append(Step(label, node, algorithm))
+        return algorithm
 
     def _lower_concatenation(self, node: Node) -> None:
         """Copies the parts that were not computed in their place already."""

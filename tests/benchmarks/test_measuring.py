@@ -3,11 +3,11 @@
 import pytest
 
 from magmadnn_py import _core, layers
-from magmadnn_py.benchmarks import kernels, peers
+from magmadnn_py.benchmarks import kernels, peers, timing
 from magmadnn_py.benchmarks.cases import conv, matmul
 from magmadnn_py.benchmarks.cases.case import Case, types
 from magmadnn_py.benchmarks.layers import LayerCase, measure_layer
-from magmadnn_py.benchmarks.limit import Limit, contender, op_program
+from magmadnn_py.benchmarks.limit import Limit
 from magmadnn_py.graph.node import Input, Node
 from magmadnn_py.graph.variable import Variable
 from magmadnn_py.ops.movement import StopGradient
@@ -85,7 +85,7 @@ def test_a_program_of_one_op_leaves_its_inputs_as_they_are():
     (case,) = (c for c in kernels.families()["elementwise"] if c.label == "tanh")
     x = Variable(case.arrays()[0])
     before = x.numpy()
-    contender(op_program(case.op, [x]))(3)
+    timing.contender(kernels.op_program(case.op, [x]))(3)
     assert (x.numpy() == before).all()
 
 
