@@ -132,9 +132,23 @@ void merge_moments(double* mean, double* m2, double n, const B* block_mean, cons
     }
 }
 
+/// dy, with a ReLU only where y is positive.
+template <bool Relu, class T>
+inline Vector<T> masked(Vector<T> dy, const T* y) {
+    if constexpr (Relu)
+        return load(y) > Vector<T>{} ? dy : Vector<T>{};
+    else
+        return dy;
+}
+template <bool Relu, class T>
+inline T masked(T dy, const T* y) {
+    return Relu && !(*y > 0) ? T(0) : dy;
+}
+
 /// Adds to totals[w] the sum of dy and to totals[width + w] the sum of dy * (x - mean[w]), over some rows.
-template <class T>
-void block_products(const T* dy, const T* x, const T* mean, int64_t rows, int64_t width, double* totals) {
+template <bool Relu, class T>
+void block_products(const T* dy, const T* x, const T* y, const T* mean, int64_t rows, int64_t width,
+                    double* totals) {
     constexpr int L = lanes<T>;
     each_strip<T>(
         width,
@@ -146,9 +160,10 @@ void block_products(const T* dy, const T* x, const T* mean, int64_t rows, int64_
             }
             for (int64_t r = 0; r < rows; r++)
                 for (int j = 0; j < vectors; j++) {
-                    const Vector<T> d = load(dy + r * width + w + j * L);
+                    const int64_t i = r * width + w + j * L;
+                    const Vector<T> d = masked<Relu>(load(dy + i), y + i);
                     sum[j] += d;
-                    product[j] += d * (load(x + r * width + w + j * L) - center[j]);
+                    product[j] += d * (load(x + i) - center[j]);
                 }
             T lane[L];
             for (int j = 0; j < vectors; j++) {
@@ -161,12 +176,47 @@ void block_products(const T* dy, const T* x, const T* mean, int64_t rows, int64_
         [&](int64_t w) {
             T sum = 0, product = 0;
             for (int64_t r = 0; r < rows; r++) {
-                sum += dy[r * width + w];
-                product += dy[r * width + w] * (x[r * width + w] - mean[w]);
+                const int64_t i = r * width + w;
+                const T d = masked<Relu>(dy[i], y + i);
+                sum += d;
+                product += d * (x[i] - mean[w]);
             }
             totals[w] += static_cast<double>(sum);
             totals[width + w] += static_cast<double>(product);
         });
+}
+
+/// One row of results; `residual` is read only with Residual.
+template <bool Residual, bool Relu, class T>
+void normalize_row(const T* x, const T* center, const T* factor, const T* offset, const T* residual, T* y,
+                   int64_t width) {
+#pragma GCC ivdep
+    for (int64_t w = 0; w < width; w++) {
+        T v = (x[w] - center[w]) * factor[w] + offset[w];
+        if constexpr (Residual) v += residual[w];
+        if constexpr (Relu) v = v < 0 ? T(0) : v;
+        y[w] = v;
+    }
+}
+
+/// How dx follows from dy and x: dx = along_dy * dy - along_x * (x - center) - constant.
+template <class T>
+struct Slopes {
+    T *center, *along_dy, *along_x, *constant;
+};
+
+/// One row of gradients; y is read only with Relu, dresidual written only with Residual. The results may lie
+/// where an operand does.
+template <bool Residual, bool Relu, class T>
+void gradient_row(const T* dy, const T* x, const T* y, const Slopes<T>& slopes, T* dx, T* dresidual,
+                  int64_t width) {
+    const T *center = slopes.center, *a = slopes.along_dy, *b = slopes.along_x, *c = slopes.constant;
+#pragma GCC ivdep
+    for (int64_t w = 0; w < width; w++) {
+        const T d = masked<Relu>(dy[w], y + w);
+        dx[w] = a[w] * d - b[w] * (x[w] - center[w]) - c[w];
+        if constexpr (Residual) dresidual[w] = d;
+    }
 }
 
 /// Repeats the first `width` elements until there are `fold` times as many.
@@ -218,7 +268,10 @@ template <class T>
 class Normalization : public Kernel {
   protected:
     Normalization(const Signature& s, const TensorType& x, const TensorType& scale)
-        : threads_(s.threads), epsilon_(s.attributes.number("epsilon")) {
+        : threads_(s.threads),
+          epsilon_(s.attributes.number("epsilon")),
+          residual_(s.attributes.flag("residual")),
+          relu_(s.attributes.text("activation") == "relu") {
         l_.find(x.shape, scale.shape, s.attributes.integers("axes"));
     }
 
@@ -256,6 +309,7 @@ class Normalization : public Kernel {
     Layout l_;
     int threads_;
     double epsilon_;
+    bool residual_, relu_;
 };
 
 // --- normalize
@@ -266,7 +320,11 @@ class Normalize final : public Normalization<T> {
     using Base::l_;
 
   public:
-    explicit Normalize(const Signature& s) : Base(s, s.inputs[0], s.inputs[1]) {}
+    explicit Normalize(const Signature& s) : Base(s, s.inputs[0], s.inputs[1]) {
+        row_ = this->residual_ ? this->relu_ ? normalize_row<true, true, T> : normalize_row<true, false, T>
+               : this->relu_   ? normalize_row<false, true, T>
+                               : normalize_row<false, false, T>;
+    }
 
     size_t workspace_bytes() const override {
         Carver carver;
@@ -276,7 +334,13 @@ class Normalize final : public Normalization<T> {
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
         Carver carver(arguments.workspace);
-        Tensors t{arguments.input<T>(0), nullptr, nullptr, arguments.output<T>(0), arguments.output<T>(1),
+        const T* x = arguments.input<T>(0);
+        Tensors t{x,
+                  nullptr,
+                  nullptr,
+                  this->residual_ ? arguments.input<T>(3) : x,
+                  arguments.output<T>(0),
+                  arguments.output<T>(1),
                   arguments.output<T>(2)};
         Part* parts = carve(carver, &t.scale, &t.offset);
         t.scale = this->spread(arguments.input<T>(1), const_cast<T*>(t.scale));
@@ -303,7 +367,7 @@ class Normalize final : public Normalization<T> {
 
   private:
     struct Tensors {
-        const T *x, *scale, *offset;
+        const T *x, *scale, *offset, *residual;
         T *y, *mean, *variance;
     };
     // Of a thread: moments of the columns (of the folded width while it counts), of a block, and the final
@@ -350,8 +414,10 @@ class Normalize final : public Normalization<T> {
         const T factor = static_cast<T>(this->rstd(squares / l_.count()));
         each_part<T>(n, [&](int64_t j, int count) {
             const Vector<T> scale = part(t.scale + first, j, count) * factor;
-            store_part(t.y + i * n, j, count,
-                       (part(x, j, count) - center) * scale + part(t.offset + first, j, count));
+            Vector<T> v = (part(x, j, count) - center) * scale + part(t.offset + first, j, count);
+            if (this->residual_) v += part(t.residual + i * n, j, count);
+            if (this->relu_) v = v < Vector<T>{} ? Vector<T>{} : v;
+            store_part(t.y + i * n, j, count, v);
         });
     }
     static Vector<T> leading(T value, int count) {
@@ -410,13 +476,8 @@ class Normalize final : public Normalization<T> {
     void apply(const Tensors& t, int64_t k, int64_t begin, int64_t end, const Part& p) const {
         this->each_block(begin, end, [&](int64_t row, int64_t rows, int64_t width) {
             const int64_t first = (k * l_.rows + row) * l_.width;
-            for (int64_t r = 0; r < rows; r++) {
-                const T* x = t.x + first + r * width;
-                T* y = t.y + first + r * width;
-                const T *center = p.center, *factor = p.factor, *offset = p.offset;
-#pragma GCC ivdep
-                for (int64_t w = 0; w < width; w++) y[w] = (x[w] - center[w]) * factor[w] + offset[w];
-            }
+            for (int64_t i = first; i < first + rows * width; i += width)
+                row_(t.x + i, p.center, p.factor, p.offset, t.residual + i, t.y + i, width);
         });
     }
 
@@ -436,6 +497,8 @@ class Normalize final : public Normalization<T> {
             apply(t, k, this->row_of(cut.begin(i)), this->row_of(cut.end(i)), parts[0]);
         });
     }
+
+    decltype(&normalize_row<false, false, T>) row_;
 };
 
 // --- normalize_gradient
@@ -448,7 +511,13 @@ class NormalizeGradient final : public Normalization<T> {
     using Base::l_;
 
   public:
-    explicit NormalizeGradient(const Signature& s) : Base(s, s.inputs[1], s.inputs[2]) {}
+    explicit NormalizeGradient(const Signature& s)
+        : Base(s, s.inputs[1], s.inputs[2]),
+          products_(this->relu_ ? block_products<true, T> : block_products<false, T>) {
+        row_ = this->residual_ ? this->relu_ ? gradient_row<true, true, T> : gradient_row<true, false, T>
+               : this->relu_   ? gradient_row<false, true, T>
+                               : gradient_row<false, false, T>;
+    }
 
     size_t workspace_bytes() const override {
         Carver carver;
@@ -458,8 +527,16 @@ class NormalizeGradient final : public Normalization<T> {
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
         Carver carver(arguments.workspace);
-        Tensors t{arguments.input<T>(0), arguments.input<T>(1), nullptr,
-                  arguments.input<T>(3), arguments.input<T>(4), arguments.output<T>(0)};
+        const T* dy = arguments.input<T>(0);
+        T* dx = arguments.output<T>(0);
+        Tensors t{dy,
+                  arguments.input<T>(1),
+                  this->relu_ ? arguments.input<T>(5) : dy,
+                  nullptr,
+                  arguments.input<T>(3),
+                  arguments.input<T>(4),
+                  dx,
+                  this->residual_ ? arguments.output<T>(3) : dx};
         Part* parts = carve(carver, &t.scale);
         t.scale = this->spread(arguments.input<T>(2), const_cast<T*>(t.scale));
         int64_t used = 1;  // parts that hold sums for dscale and doffset
@@ -486,15 +563,15 @@ class NormalizeGradient final : public Normalization<T> {
 
   private:
     struct Tensors {
-        const T *dy, *x, *scale, *mean, *variance;
-        T* dx;
+        const T *dy, *x, *y, *scale, *mean, *variance;
+        T *dx, *dresidual;
     };
     // Pairs of arrays over the width: the sums of dy first, those of dy * (x - mean) behind.
     struct Part {
-        double* totals;                             // of one outer index, over the folded width
-        double* gradients;                          // doffset and dscale so far
-        T* block;                                   // the same over a few outer indices (rows == 1)
-        T *center, *along_dy, *along_x, *constant;  // dx = along_dy * dy - along_x * (x - center) - constant
+        double* totals;     // of one outer index, over the folded width
+        double* gradients;  // doffset and dscale so far
+        T* block;           // the same over a few outer indices (rows == 1)
+        Slopes<T> slopes;   // over the folded width
     };
 
     Part* carve(Carver& carver, const T** scale) const {
@@ -509,8 +586,7 @@ class NormalizeGradient final : public Normalization<T> {
                 part.block = carver.take<T>(2 * l_.width);
             } else {
                 part.totals = carver.take<double>(2 * n);
-                part.center = carver.take<T>(n), part.along_dy = carver.take<T>(n);
-                part.along_x = carver.take<T>(n), part.constant = carver.take<T>(n);
+                part.slopes = {carver.take<T>(n), carver.take<T>(n), carver.take<T>(n), carver.take<T>(n)};
             }
             if (scale) parts[i] = part;
         }
@@ -534,21 +610,27 @@ class NormalizeGradient final : public Normalization<T> {
 
     void segment(const Tensors& t, int64_t k, int64_t g, T* block) const {
         const int64_t n = l_.size, first = g * n, i = k * l_.groups + g;
-        const T *dy = t.dy + i * n, *x = t.x + i * n, *scale = t.scale + first;
+        const T *x = t.x + i * n, *scale = t.scale + first;
+        const auto dy = [&](int64_t j, int count) {
+            const Vector<T> d = part(t.dy + i * n, j, count);
+            if (!this->relu_) return d;
+            return part(t.y + i * n, j, count) > Vector<T>{} ? d : Vector<T>{};
+        };
         const T center = t.mean[i];
         const double rstd = this->rstd(static_cast<double>(t.variance[i]));
-        const double sum = sum_segment<T>(
-            n, [&](int64_t j, int count) { return part(dy, j, count) * part(scale, j, count); });
+        const double sum =
+            sum_segment<T>(n, [&](int64_t j, int count) { return dy(j, count) * part(scale, j, count); });
         const double product = sum_segment<T>(n, [&](int64_t j, int count) {
-            return part(dy, j, count) * part(scale, j, count) * (part(x, j, count) - center);
+            return dy(j, count) * part(scale, j, count) * (part(x, j, count) - center);
         });
         const T factor = static_cast<T>(rstd), constant = static_cast<T>(rstd * sum / l_.count());
         const T along_x = static_cast<T>(rstd * rstd * rstd * product / l_.count());
         T *offsets = block + first, *scales = block + l_.width + first;
         each_part<T>(n, [&](int64_t j, int count) {
-            const Vector<T> d = part(dy, j, count), centered = part(x, j, count) - center;
+            const Vector<T> d = dy(j, count), centered = part(x, j, count) - center;
             store_part(t.dx + i * n, j, count,
                        d * part(scale, j, count) * factor - centered * along_x - constant);
+            if (this->residual_) store_part(t.dresidual + i * n, j, count, d);
             store_part(offsets, j, count, part(offsets, j, count) + d);
             store_part(scales, j, count, part(scales, j, count) + d * centered * factor);
         });
@@ -568,7 +650,7 @@ class NormalizeGradient final : public Normalization<T> {
         place_centers(t, k, parts[0]);
         pool.each(cut.parts, [&](int64_t i, int) {
             Part part = parts[i];
-            part.center = parts[0].center;
+            part.slopes.center = parts[0].slopes.center;
             measure(t, k, this->row_of(cut.begin(i)), this->row_of(cut.end(i)), part);
         });
         for (int64_t i = 1; i < cut.parts; i++)
@@ -580,8 +662,8 @@ class NormalizeGradient final : public Normalization<T> {
     }
 
     void place_centers(const Tensors& t, int64_t k, const Part& p) const {
-        for (int64_t w = 0; w < l_.width; w++) p.center[w] = t.mean[k * l_.groups + w / l_.size];
-        repeat(p.center, l_.width, l_.fold);
+        for (int64_t w = 0; w < l_.width; w++) p.slopes.center[w] = t.mean[k * l_.groups + w / l_.size];
+        repeat(p.slopes.center, l_.width, l_.fold);
     }
 
     /// The two sums of each column over rows [begin, end), unfolded to a pair of arrays over the width.
@@ -594,7 +676,7 @@ class NormalizeGradient final : public Normalization<T> {
                 folded = false;
             }
             const int64_t first = (k * l_.rows + row) * l_.width;
-            block_products(t.dy + first, t.x + first, p.center, rows, width, p.totals);
+            products_(t.dy + first, t.x + first, t.y + first, p.slopes.center, rows, width, p.totals);
         });
         if (folded) unfold(p.totals);
     }
@@ -618,24 +700,20 @@ class NormalizeGradient final : public Normalization<T> {
                 p.gradients[l_.width + w] += rstd * products[w];
             }
             for (int64_t w = g * l_.size; w < (g + 1) * l_.size; w++) {
-                p.along_dy[w] = static_cast<T>(rstd * static_cast<double>(t.scale[w]));
-                p.along_x[w] = static_cast<T>(rstd * rstd * rstd * product / l_.count());
-                p.constant[w] = static_cast<T>(rstd * sum / l_.count());
+                p.slopes.along_dy[w] = static_cast<T>(rstd * static_cast<double>(t.scale[w]));
+                p.slopes.along_x[w] = static_cast<T>(rstd * rstd * rstd * product / l_.count());
+                p.slopes.constant[w] = static_cast<T>(rstd * sum / l_.count());
             }
         }
-        for (T* values : {p.along_dy, p.along_x, p.constant}) repeat(values, l_.width, l_.fold);
+        for (T* values : {p.slopes.along_dy, p.slopes.along_x, p.slopes.constant})
+            repeat(values, l_.width, l_.fold);
     }
 
     void apply(const Tensors& t, int64_t k, int64_t begin, int64_t end, const Part& p) const {
         this->each_block(begin, end, [&](int64_t row, int64_t rows, int64_t width) {
             const int64_t first = (k * l_.rows + row) * l_.width;
-            for (int64_t r = 0; r < rows; r++) {
-                const T *dy = t.dy + first + r * width, *x = t.x + first + r * width;
-                T* dx = t.dx + first + r * width;
-                const T *center = p.center, *a = p.along_dy, *b = p.along_x, *c = p.constant;
-#pragma GCC ivdep
-                for (int64_t w = 0; w < width; w++) dx[w] = a[w] * dy[w] - b[w] * (x[w] - center[w]) - c[w];
-            }
+            for (int64_t i = first; i < first + rows * width; i += width)
+                row_(t.dy + i, t.x + i, t.y + i, p.slopes, t.dx + i, t.dresidual + i, width);
         });
     }
 
@@ -657,6 +735,9 @@ class NormalizeGradient final : public Normalization<T> {
             dscale[w] = static_cast<T>(gradients[l_.width + w]);
         }
     }
+
+    decltype(&block_products<false, T>) products_;
+    decltype(&gradient_row<false, false, T>) row_;
 };
 
 // --- registration
@@ -665,6 +746,8 @@ template <class T>
 bool fits(const Signature& s, const TensorType& x, const TensorType& scale, const TensorType& offset) {
     if (!all_of_type<T>(s) || x.size() == 0 || x.rank() > max_rank) return false;
     if (scale.shape != offset.shape || scale.rank() != x.rank()) return false;
+    const std::string& activation = s.attributes.text("activation");
+    if (activation != "linear" && activation != "relu") return false;
     return Layout().find(x.shape, scale.shape, s.attributes.integers("axes"));
 }
 template <class T>

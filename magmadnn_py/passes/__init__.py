@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ..graph.graph import Graph
 from ..runtime.log import log
+from .fold import fold
 from .fuse import fuse
 from .order import order
 from .pool_first import pool_first
@@ -17,7 +18,7 @@ from .sparse import sparse
 #: Passes over the forward graph of a network, before it is differentiated.
 FORWARD_PASSES = {"pool_first": pool_first}
 #: Passes over the whole graph, in this order. Memory planning and kernel choice follow when a program is built.
-GRAPH_PASSES = {"simplify": simplify, "sparse": sparse, "fuse": fuse, "order": order}
+GRAPH_PASSES = {"simplify": simplify, "fold": fold, "sparse": sparse, "fuse": fuse, "order": order}
 NAMES = (*FORWARD_PASSES, *GRAPH_PASSES, "plan_memory", "choose_kernels")
 
 

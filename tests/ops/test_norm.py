@@ -29,10 +29,11 @@ FILLED_CASES = [case for case in NORMALIZE_CASES if case.inputs[0].size]
 @parametrize(FILLED_CASES)
 def test_values(case):
     case = case.retyped("float64")
-    x, scale, offset = case.arrays()
+    x, scale, offset, *residual = case.arrays()
     mean = np.mean(x, case.op.axes, keepdims=True)
     variance = np.var(x, case.op.axes, keepdims=True)
-    y = (x - mean) / np.sqrt(variance + case.op.epsilon) * scale + offset
+    y = (x - mean) / np.sqrt(variance + case.op.epsilon) * scale + offset + sum(residual)
+    y = np.maximum(y, 0) if case.op.activation == "relu" else y
     check_reference(case, [y, mean, variance], rtol=1e-12, atol=1e-12)
 
 
