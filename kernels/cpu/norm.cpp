@@ -146,9 +146,10 @@ inline T masked(T dy, const T* y) {
 }
 
 /// Adds to totals[w] the sum of dy and to totals[width + w] the sum of dy * (x - mean[w]), over some rows.
-template <bool Relu, class T>
+/// With Keep, the masked dy go to `kept`, which may lie where dy does.
+template <bool Relu, bool Keep, class T>
 void block_products(const T* dy, const T* x, const T* y, const T* mean, int64_t rows, int64_t width,
-                    double* totals) {
+                    double* totals, T* kept) {
     constexpr int L = lanes<T>;
     each_strip<T>(
         width,
@@ -162,6 +163,7 @@ void block_products(const T* dy, const T* x, const T* y, const T* mean, int64_t 
                 for (int j = 0; j < vectors; j++) {
                     const int64_t i = r * width + w + j * L;
                     const Vector<T> d = masked<Relu>(load(dy + i), y + i);
+                    if constexpr (Keep) store(kept + i, d);
                     sum[j] += d;
                     product[j] += d * (load(x + i) - center[j]);
                 }
@@ -178,6 +180,7 @@ void block_products(const T* dy, const T* x, const T* y, const T* mean, int64_t 
             for (int64_t r = 0; r < rows; r++) {
                 const int64_t i = r * width + w;
                 const T d = masked<Relu>(dy[i], y + i);
+                if constexpr (Keep) kept[i] = d;
                 sum += d;
                 product += d * (x[i] - mean[w]);
             }
@@ -205,18 +208,13 @@ struct Slopes {
     T *center, *along_dy, *along_x, *constant;
 };
 
-/// One row of gradients; y is read only with Relu, dresidual written only with Residual. The results may lie
-/// where an operand does.
-template <bool Residual, bool Relu, class T>
-void gradient_row(const T* dy, const T* x, const T* y, const Slopes<T>& slopes, T* dx, T* dresidual,
-                  int64_t width) {
+/// One row of gradients; dx may lie where dy or x does.
+template <bool Relu, class T>
+void gradient_row(const T* dy, const T* x, const T* y, const Slopes<T>& slopes, T* dx, int64_t width) {
     const T *center = slopes.center, *a = slopes.along_dy, *b = slopes.along_x, *c = slopes.constant;
 #pragma GCC ivdep
-    for (int64_t w = 0; w < width; w++) {
-        const T d = masked<Relu>(dy[w], y + w);
-        dx[w] = a[w] * d - b[w] * (x[w] - center[w]) - c[w];
-        if constexpr (Residual) dresidual[w] = d;
-    }
+    for (int64_t w = 0; w < width; w++)
+        dx[w] = a[w] * masked<Relu>(dy[w], y + w) - b[w] * (x[w] - center[w]) - c[w];
 }
 
 /// Repeats the first `width` elements until there are `fold` times as many.
@@ -513,10 +511,11 @@ class NormalizeGradient final : public Normalization<T> {
   public:
     explicit NormalizeGradient(const Signature& s)
         : Base(s, s.inputs[1], s.inputs[2]),
-          products_(this->relu_ ? block_products<true, T> : block_products<false, T>) {
-        row_ = this->residual_ ? this->relu_ ? gradient_row<true, true, T> : gradient_row<true, false, T>
-               : this->relu_   ? gradient_row<false, true, T>
-                               : gradient_row<false, false, T>;
+          row_(this->relu_ && !this->residual_ ? gradient_row<true, T> : gradient_row<false, T>) {
+        products_ = this->residual_
+                        ? this->relu_ ? block_products<true, true, T> : block_products<false, true, T>
+                    : this->relu_ ? block_products<true, false, T>
+                                  : block_products<false, false, T>;
     }
 
     size_t workspace_bytes() const override {
@@ -676,7 +675,8 @@ class NormalizeGradient final : public Normalization<T> {
                 folded = false;
             }
             const int64_t first = (k * l_.rows + row) * l_.width;
-            products_(t.dy + first, t.x + first, t.y + first, p.slopes.center, rows, width, p.totals);
+            products_(t.dy + first, t.x + first, t.y + first, p.slopes.center, rows, width, p.totals,
+                      t.dresidual + first);
         });
         if (folded) unfold(p.totals);
     }
@@ -710,10 +710,11 @@ class NormalizeGradient final : public Normalization<T> {
     }
 
     void apply(const Tensors& t, int64_t k, int64_t begin, int64_t end, const Part& p) const {
+        const T* dy = this->residual_ ? t.dresidual : t.dy;
         this->each_block(begin, end, [&](int64_t row, int64_t rows, int64_t width) {
             const int64_t first = (k * l_.rows + row) * l_.width;
             for (int64_t i = first; i < first + rows * width; i += width)
-                row_(t.dy + i, t.x + i, t.y + i, p.slopes, t.dx + i, t.dresidual + i, width);
+                row_(dy + i, t.x + i, t.y + i, p.slopes, t.dx + i, width);
         });
     }
 
@@ -736,8 +737,8 @@ class NormalizeGradient final : public Normalization<T> {
         }
     }
 
-    decltype(&block_products<false, T>) products_;
-    decltype(&gradient_row<false, false, T>) row_;
+    decltype(&block_products<false, false, T>) products_;
+    decltype(&gradient_row<false, T>) row_;
 };
 
 // --- registration

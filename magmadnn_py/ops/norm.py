@@ -175,6 +175,13 @@ class NormalizeGradient(NormalizeFamily):
             for axis, own in self.free_axes(x, scale)
         )
 
+    def may_overwrite(self, output, input):
+        """dx may lie where dy or x does; with a residual, whose gradient is made first, only that one where dy does."""
+        dy, x = 0, 1
+        if output == 0:
+            return input == x or (input == dy and not self.residual)
+        return output == 3 and input == dy
+
     def reference(self, xp, dy, x, scale, mean, variance, *y):
         for value in y:
             dy = xp.where(value > 0, dy, xp.zeros_like(dy))
