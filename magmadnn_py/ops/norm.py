@@ -81,19 +81,21 @@ class Normalize(NormalizeFamily):
 
     def gradient(self, node, gradients):
         g, g_mean, g_variance = gradients
-        x, scale = node.inputs[:2]
+        x, scale, offset = node.inputs[:3]
         y, mean, variance = node.outputs
-        dx, dscale, doffset, dresidual = None, None, None, ()
-        if g is not None:
+        dx, dscale, doffset, dresidual = None, None, None, (None,) * self.residual
+        if g is not None and self.activation == "linear":
+            dx, dscale, doffset = NormalizeGradient(self.axes, self.epsilon)(g, x, scale, mean, variance)
+            dresidual = (g,) * self.residual
+        elif g is not None:
             op = NormalizeGradient(self.axes, self.epsilon, self.residual, self.activation)
-            activated = (y,) if self.activation == "relu" else ()
-            dx, dscale, doffset, *dresidual = op(g, x, scale, mean, variance, *activated)
+            dx, dscale, doffset, *dresidual = op(g, x, scale, mean, variance, y if self.residual else offset)
         factor = 1.0 / max(self.statistics_count(x.shape), 1)
         if g_mean is not None:
             dx = _add(dx, broadcast_to(g_mean * factor, x.shape))
         if g_variance is not None:
             dx = _add(dx, (x - mean) * (g_variance * (2.0 * factor)))
-        return dx, dscale, doffset, *(dresidual or (None,) * self.residual)
+        return dx, dscale, doffset, *dresidual
 
     def cost(self, inputs, outputs):
         # Mean 1, variance 3, normalise 4 per element; a root and a division per statistic.
@@ -125,31 +127,34 @@ class Normalize(NormalizeFamily):
 class NormalizeGradient(NormalizeFamily):
     """dy, x, scale, mean, variance -> dx, dscale, doffset, where dy is the gradient of y alone.
 
-    With a ReLU as `activation`, y is a further input: where it is not positive, dy counts as zero. With `residual`,
-    the residual's gradient is a further output: dy, with those zeros.
+    With a ReLU as `activation`, dy counts as zero where y is not positive. A further input tells that: with `residual`
+    it is y, else the offset, from which y is computed again. With `residual`, its gradient is a further output: dy,
+    with those zeros.
     """
 
     name = "normalize_gradient"
 
-    def infer(self, dy, x, scale, mean, variance, *y):
-        self.check(x, scale, (dy, mean, variance, *y))
+    def infer(self, dy, x, scale, mean, variance, *y_or_offset):
+        self.check(x, scale, (dy, mean, variance, *y_or_offset))
+        if self.residual and self.activation == "linear":
+            self.fail("residual", True, "an activation with it")
         statistics = self.statistics_shape(x)
         for argument, got, wanted in (
             ("dy", dy.shape, x.shape),
             ("mean", mean.shape, statistics),
             ("variance", variance.shape, statistics),
-            *(("y", value.shape, x.shape) for value in y),
+            *(("y or offset", value.shape, x.shape if self.residual else scale.shape) for value in y_or_offset),
         ):
             if got != wanted:
                 self.fail(argument, f"shape {got}", wanted)
         return x, scale, scale, *(x,) * self.residual
 
     def gradient(self, node, gradients):
-        def body(dy, x, scale, mean, variance, *y):
-            for value in y:
-                dy = where(greater(value, 0.0), dy, 0.0)
+        def body(dy, x, scale, mean, variance, *y_or_offset):
             root = rsqrt(variance + self.epsilon)
             normal = (x - mean) * root
+            for value in y_or_offset:
+                dy = where(greater(value if self.residual else normal * scale + value, 0.0), dy, 0.0)
             scaled = dy * scale
             correction = reduce_mean(scaled, self.axes, keepdims=True)
             slope = reduce_mean(scaled * normal, self.axes, keepdims=True)
@@ -164,11 +169,11 @@ class NormalizeGradient(NormalizeFamily):
         return Cost((14 + epilogue) * inputs[0].size + 5 * inputs[3].size, total_bytes(inputs, outputs))
 
     def split(self, inputs, outputs):
-        _, x, scale, _, _, *y = inputs
+        _, x, scale, _, _, *y_or_offset = inputs
         return tuple(
             AxisSplit(
                 f"axis{axis}",
-                (axis, axis, own, axis, axis, *(axis for _ in y)),
+                (axis, axis, own, axis, axis, *(axis if self.residual else own for _ in y_or_offset)),
                 (axis, own, own, *(axis,) * self.residual),
                 "nothing" if own is not None else "reduction",
             )
@@ -182,12 +187,12 @@ class NormalizeGradient(NormalizeFamily):
             return input == x or (input == dy and not self.residual)
         return output == 3 and input == dy
 
-    def reference(self, xp, dy, x, scale, mean, variance, *y):
-        for value in y:
-            dy = xp.where(value > 0, dy, xp.zeros_like(dy))
+    def reference(self, xp, dy, x, scale, mean, variance, *y_or_offset):
         axes = tuple(axis for axis, extent in enumerate(scale.shape) if extent == 1)
         root = 1 / xp.sqrt(variance + self.epsilon)
         normal = (x - mean) * root
+        for value in y_or_offset:
+            dy = xp.where((value if self.residual else normal * scale + value) > 0, dy, xp.zeros_like(dy))
         scaled = dy * scale
         count = max(self.statistics_count(x.shape), 1)
         correction = scaled.sum(self.axes, keepdims=True) / count

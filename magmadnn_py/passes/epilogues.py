@@ -6,8 +6,9 @@ gradients the zeros of the ReLU's gradient. Each such node then writes its resul
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from ..graph.graph import Graph, rewrite
 from ..graph.node import Constant, Node, Value
@@ -19,7 +20,7 @@ from ..ops.norm import Normalize, NormalizeGradient
 
 
 def fuse_epilogues(graph: Graph) -> Graph:
-    return _fuse_normalizations(_fuse_products(graph))
+    return _fuse_gradients(_fuse_normalizations(_fuse_products(graph)))
 
 
 def use_counts(graph: Graph) -> dict[Value, int]:
@@ -81,14 +82,14 @@ def _with_residual(product: Value, residual: Value) -> Value | None:
     return Node(replace(op, residual=True), (*product.node.inputs, residual), product.node.scope).outputs[0]
 
 
-# Normalisations
+# Normalisations and their gradients
 
 
 def _fuse_normalizations(graph: Graph) -> Graph:
-    graph = _in_favourable_order(graph)
+    graph = _reordered(graph, late=_reads_statistics)
     readers = _Readers(graph)
     now: dict[Value, Value] = {}  # what is read, and what it has become
-    moved: dict[Value, Value] = {}  # further results of fused nodes, for those who read them later
+    moved: dict[Value, Value] = {}  # statistics of fused nodes, for those who read them later
 
     def rule(node: Node, inputs: tuple[Value, ...]):
         inputs = tuple(moved.get(old, new) for old, new in zip(node.inputs, inputs, strict=True))
@@ -98,37 +99,52 @@ def _fuse_normalizations(graph: Graph) -> Graph:
             fused = Node(op, [now[value] for value in (*normalize.inputs, *added)], normalize.scope)
             moved.update(zip(normalize.outputs[1:], fused.outputs[1:], strict=True))
             return fused.outputs[:1]
-        if (found := _mask_before(node, readers)) is not None:
-            op, g, y = found
-            fused = Node(op, (now[g], *inputs[1:], now[y]), node.scope)
-            moved.update(zip(node.inputs[:1], fused.outputs[3:], strict=False))  # where there is a residual
-            return fused.outputs[:3]
         return None if inputs == node.inputs else Node(node.op, inputs, node.scope).outputs
 
     return rewrite(graph, rule)[0]
 
 
-def _in_favourable_order(graph: Graph) -> Graph:
-    """The graph in an order where normalisations' gradients come as early, and readers of statistics as late, as they
-    can: what a fused node gives beside its first result then replaces what others read."""
+def _fuse_gradients(graph: Graph) -> Graph:
+    """The zeros of a ReLU's gradient become part of the gradient of the normalisation that ends with the ReLU."""
+    graph = _reordered(graph, late=lambda node: _mask_before(node) is None)
+    readers = _Readers(graph)
+    now: dict[Value, Value] = {}
+    moved: dict[Value, Value] = {}  # gradients with those zeros: the residual's, from now on
+
+    def rule(node: Node, inputs: tuple[Value, ...]):
+        inputs = tuple(moved.get(old, new) for old, new in zip(node.inputs, inputs, strict=True))
+        now.update(zip(node.inputs, inputs, strict=True))
+        found = _mask_before(node)
+        if found is not None and readers.others_come_later(node.inputs[0], node):
+            g, y = found
+            normalize = y.node
+            residual = normalize.op.residual
+            if residual or readers.uses[node.inputs[0]] == 1:
+                op = replace(node.op, residual=residual, activation="relu")
+                fused = Node(op, (now[g], *inputs[1:], now[y if residual else normalize.inputs[2]]), node.scope)
+                moved.update(zip(node.inputs[:residual], fused.outputs[3:], strict=True))
+                return fused.outputs[:3]
+        return None if inputs == node.inputs else Node(node.op, inputs, node.scope).outputs
+
+    return rewrite(graph, rule)[0]
+
+
+def _reordered(graph: Graph, late: Callable[[Node], bool]) -> Graph:
+    """The graph with some nodes as late as they can be. What a fused node gives beside its first result can replace
+    what others read only if they come after it."""
     consumers = graph.consumers()
-    place = {node: i for i, node in enumerate(graph.order)}
+    place = {node: (late(node), i) for i, node in enumerate(graph.order)}
     waiting = {node: len(node.inputs) for node in graph.order}
-    ready = [(_rank(node), place[node]) for node in graph.order if not node.inputs]
+    ready = [place[node] for node in graph.order if not node.inputs]
+    heapify(ready)
     order: list[Node] = []
     while ready:
         order.append(graph.order[heappop(ready)[1]])
         for reader in (reader for value in order[-1].outputs for reader in consumers.get(value, ())):
             waiting[reader] -= 1
             if not waiting[reader]:
-                heappush(ready, (_rank(reader), place[reader]))
+                heappush(ready, place[reader])
     return replace(graph, order=tuple(order))
-
-
-def _rank(node: Node) -> int:
-    if isinstance(node.op, NormalizeGradient):
-        return 0
-    return 2 if any(value.index and isinstance(value.node.op, Normalize) for value in node.inputs) else 1
 
 
 class _Readers:
@@ -144,6 +160,11 @@ class _Readers:
         """Whether everyone else who reads `value` comes after `node`, so that a result of `node` can stand for it."""
         later = (self.place[reader] >= self.place[node] for reader in self.consumers.get(value, ()))
         return value not in self.results and all(later)
+
+
+def _reads_statistics(node: Node) -> bool:
+    statistics = any(value.index and isinstance(value.node.op, Normalize) for value in node.inputs)
+    return statistics and not isinstance(node.op, NormalizeGradient)
 
 
 def _normalization_before(node: Node, readers: _Readers):
@@ -172,20 +193,20 @@ def _is_plain_normalization(value: Value) -> bool:
     return isinstance(op, Normalize) and value.index == 0 and not op.residual and op.activation == "linear"
 
 
-def _mask_before(node: Node, readers: _Readers):
-    """For a normalisation's gradient behind that of a ReLU, where(y > 0, g, 0): its new op, g and y."""
-    if not isinstance(node.op, NormalizeGradient) or node.op.activation != "linear":
+def _mask_before(node: Node) -> tuple[Value, Value] | None:
+    """g and y, where node is the gradient of the normalisation that gave y, for where(y > 0, g, 0)."""
+    if not isinstance(node.op, NormalizeGradient) or not is_function(node.inputs[0].node, "where"):
         return None
-    masked = node.inputs[0]
-    if not is_function(masked.node, "where") or node.inputs.count(masked) != 1:
-        return None
-    positive, g, zero = masked.node.inputs
+    positive, g, zero = node.inputs[0].node.inputs
     if not is_function(positive.node, "greater") or not _is_zero(zero) or not _is_zero(positive.node.inputs[1]):
         return None
     y = positive.node.inputs[0]
-    if y.type != masked.type or g.type != masked.type or not readers.others_come_later(masked, node):
+    op, normalize = y.node.op, y.node
+    if not isinstance(op, Normalize) or y.index or op.activation != "relu" or g.type != y.type:
         return None
-    return replace(node.op, residual=readers.uses[masked] > 1, activation="relu"), g, y
+    same_op = (op.axes, op.epsilon, "linear") == (node.op.axes, node.op.epsilon, node.op.activation)
+    same_inputs = node.inputs[1:] == (*normalize.inputs[:2], *normalize.outputs[1:])
+    return (g, y) if same_op and same_inputs else None
 
 
 def _is_zero(value: Value) -> bool:

@@ -9,12 +9,12 @@ from magmadnn_py.ops.norm import Normalize, NormalizeGradient
 
 
 def _with_statistics(op: Normalize):
-    """dy, x, scale, the mean and variance that belong to x, and perhaps some y."""
+    """dy, x, scale, the mean and variance that belong to x, and perhaps some y or offset."""
 
     def make(rng, types_):
-        dy, x, scale, _, _, *y = (random_array(rng, t) for t in types_)
+        dy, x, scale, _, _, *y_or_offset = (random_array(rng, t) for t in types_)
         _, mean, variance = Normalize(op.axes, op.epsilon).reference(np, x, scale, scale)
-        return [dy, x, scale, mean, variance, *y]
+        return [dy, x, scale, mean, variance, *y_or_offset]
 
     return make
 
@@ -26,8 +26,10 @@ def family(label, x, axes, scale, epsilon=1e-3, residual=False, activation="line
     inputs = (x_type, scale_type, scale_type, *(x_type,) * residual)
     _, mean, variance = op.infer(*inputs)
     gradient = NormalizeGradient(axes, epsilon, residual, activation)
-    activated = (x_type,) if activation == "relu" else ()
-    gradient_inputs = (x_type, x_type, scale_type, mean, variance, *activated)
+    if residual and activation == "linear":  # the residual's gradient is dy itself
+        return [Case(label, op, inputs)]
+    y_or_offset = (x_type if residual else scale_type,) if activation == "relu" else ()
+    gradient_inputs = (x_type, x_type, scale_type, mean, variance, *y_or_offset)
     return [
         Case(label, op, inputs),
         Case(f"{label}-gradient", gradient, gradient_inputs, _with_statistics(op)),

@@ -189,37 +189,52 @@ def test_two_normalizations_share_the_zeros():
     assert not count([n for n in nodes if getattr(n.op, "functions", ()) == ("where",)], Elementwise)
 
 
-def test_zeros_that_are_needed_before_stay_outside():
-    """The masked gradient is part of x itself here, so that the gradient's node cannot be what makes it."""
-
-    def build(x, y, a, g):
-        masked = ops.where(ops.greater(y, 0.0), g, 0.0)
-        _, mean, variance = ops.normalize_over(x, (0, 1, 2), 1e-3, a)
-        return list(NormalizeGradient((0, 1, 2), 1e-3)(masked, x + masked, a, mean, variance))
-
-    assert epilogues(fused(build, X, X, V, X), NormalizeGradient) == [(False, "linear")]
+def masked_gradient(x, scale, g, positive=lambda y: ops.greater(y, 0.0), zero=0.0, x_of_gradient=None):
+    """The zeros put into g, and the gradient of relu(normalised x) made of that."""
+    y, mean, variance = ops.normalize_over(x, (0, 1, 2), 1e-3, scale)
+    masked = ops.where(positive(ops.relu(y)), g, zero)
+    op = NormalizeGradient((0, 1, 2), 1e-3)
+    return masked, list(op(masked, x if x_of_gradient is None else x_of_gradient, scale, mean, variance))
 
 
-def test_a_mask_that_is_a_result_stays_outside():
-    def build(x, a, b, g):
-        masked = ops.where(ops.greater(normalized(x, a, b), 0.0), g, 0.0)
-        _, mean, variance = ops.normalize_over(x, (0, 1, 2), 1e-3, a)
-        return [masked, *NormalizeGradient((0, 1, 2), 1e-3)(masked, x, a, mean, variance)]
-
-    assert epilogues(fused(build, X, V, V, X), NormalizeGradient) == [(False, "linear")]
+def test_masked_gradient():
+    nodes = fused(lambda x, a, g: masked_gradient(x, a, g)[1], X, V, X)
+    assert epilogues(nodes, NormalizeGradient) == [(False, "relu")]
 
 
-@pytest.mark.parametrize("change", ["threshold", "other value", "greater or equal"])
+def test_zeros_that_are_read_elsewhere_stay_outside():
+    def build(x, a, g):
+        masked, found = masked_gradient(x, a, g)
+        return [*found, ops.exp(masked)]
+
+    assert epilogues(fused(build, X, V, X), NormalizeGradient) == [(False, "linear")]
+
+
+def test_zeros_that_are_a_result_stay_outside():
+    def build(x, a, g):
+        masked, found = masked_gradient(x, a, g)
+        return [*found, masked]
+
+    assert epilogues(fused(build, X, V, X), NormalizeGradient) == [(False, "linear")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"positive": lambda y: ops.greater(y, 1.0)},
+        {"positive": lambda y: ops.greater_equal(y, 0.0)},
+        {"positive": lambda y: ops.greater(y * 2.0 - 1.0, 0.0)},
+        {"zero": 0.5},
+    ],
+)
 def test_other_masks_stay_outside(change):
-    def build(x, y, a, g):
-        positive = ops.greater_equal(y, 0.0) if change == "greater or equal" else None
-        if positive is None:
-            positive = ops.greater(y, 1.0 if change == "threshold" else 0.0)
-        masked = ops.where(positive, g, 0.5 if change == "other value" else 0.0)
-        _, mean, variance = ops.normalize_over(x, (0, 1, 2), 1e-3, a)
-        return list(NormalizeGradient((0, 1, 2), 1e-3)(masked, x, a, mean, variance))
+    nodes = fused(lambda x, a, g: masked_gradient(x, a, g, **change)[1], X, V, X)
+    assert epilogues(nodes, NormalizeGradient) == [(False, "linear")]
 
-    assert epilogues(fused(build, X, X, V, X), NormalizeGradient) == [(False, "linear")]
+
+def test_the_mask_of_another_normalization_stays_outside():
+    nodes = fused(lambda x, a, g: masked_gradient(x, a, g, x_of_gradient=g)[1], X, V, X)
+    assert epilogues(nodes, NormalizeGradient) == [(False, "linear")]
 
 
 def residual_network(x, blocks, weights):
