@@ -37,6 +37,8 @@ void multiply_tile(const Product<T>& p, int64_t row) {
 #pragma GCC unroll 4
         for (int j = 0; j < Vectors; j++) sum[i][j] = Vector<T>{};
     }
+    if (p.residual)  // read last, and from far away
+        for (int i = 0; i < Rows; i++) __builtin_prefetch(p.residual + p.c_rows[row + i]);
     const T* b = p.b;
     const int64_t b_stride = p.b_stride;
     const int32_t* column = p.a_columns;
