@@ -20,6 +20,7 @@ void finish_narrow_tile(const Product<T>& p, int64_t row, int rows, const T* sum
             Vector<T> v = load(sums + i * width + j);
             if (p.accumulate) v += load_part(c, count);
             v += bias;
+            if (p.residual) v += load_part(p.residual + p.c_rows[row + i] + j, count);
             if (p.relu) v = v < Vector<T>{} ? Vector<T>{} : v;
             store_part(c, v, count);
         }
@@ -36,6 +37,8 @@ void multiply_tile(const Product<T>& p, int64_t row) {
 #pragma GCC unroll 4
         for (int j = 0; j < Vectors; j++) sum[i][j] = Vector<T>{};
     }
+    if (p.residual)  // read last, and from far away
+        for (int i = 0; i < Rows; i++) __builtin_prefetch(p.residual + p.c_rows[row + i]);
     const T* b = p.b;
     const int64_t b_stride = p.b_stride;
     const int32_t* column = p.a_columns;
@@ -64,6 +67,13 @@ void multiply_tile(const Product<T>& p, int64_t row) {
 #pragma GCC unroll 16
                 for (int i = 0; i < Rows; i++) sum[i][j] += bias;
             }
+        }
+        if (p.residual) {
+#pragma GCC unroll 16
+            for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+                for (int j = 0; j < Vectors; j++)
+                    sum[i][j] += load(p.residual + p.c_rows[row + i] + j * lanes<T>);
         }
         if (p.relu) {
 #pragma GCC unroll 16

@@ -21,10 +21,11 @@ struct Product {
     const int32_t* c_rows;
     int64_t rows;
     int64_t depth;
-    int columns;              // of C; B may hold more, up to whole vectors
-    bool accumulate = false;  // add to C instead of overwriting it
-    const T* bias = nullptr;  // [columns], added last
-    bool relu = false;        // after the bias; NaN stays NaN
+    int columns;                  // of C; B may hold more, up to whole vectors
+    bool accumulate = false;      // add to C instead of overwriting it
+    const T* bias = nullptr;      // [columns], added last
+    const T* residual = nullptr;  // laid out as C, added with the bias
+    bool relu = false;            // after both; NaN stays NaN
 };
 
 template <class T>
