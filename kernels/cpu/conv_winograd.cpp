@@ -1,5 +1,5 @@
-// convolution and convolution_input_gradient by Winograd's minimal filtering: a block of tiles of the source
-// is transformed, multiplied by the transformed weights, frequency by frequency, and transformed back.
+// convolution and convolution_input_gradient by Winograd's minimal filtering: tiles of the source are
+// transformed, multiplied by the transformed weights, frequency by frequency, and transformed back.
 #include "conv_winograd.h"
 #include "gemm/packing.h"
 #include "registration.h"
@@ -8,25 +8,40 @@ namespace magmadnn::cpu {
 namespace winograd {
 namespace {
 
-/// Bytes of transformed weights that are made at a time: they stay in the level-3 cache.
-constexpr int64_t weight_bytes = 10 << 20;
+/// Bytes of transformed weights, and of a transformed batch of source tiles, that are kept for all threads.
+constexpr int64_t shared_bytes = 10 << 20;
 
-/// Tiles of a block: at least this many share one pass over the weights, ...
-constexpr int64_t fewest_tiles = 24;
-/// ... and as many as fill the level-2 cache, or these, where that holds only a few.
-constexpr int64_t usual_tiles = 48;
+/// Tiles of a task where weights are shared: as many as fill the level-2 cache, between these.
+constexpr int64_t fewest_tiles = 24, most_tiles = 96;
 
-/// Source channels whose weights are transposed at a time.
-constexpr int64_t transposed_depth = 64;
+/// Panels of a task where source tiles are shared.
+constexpr int64_t usual_panels = 4;
+
+/// Source channels whose weights are transformed at a time, in the level-1 cache nearly.
+constexpr int64_t weight_depth = 16;
+
+/// Source channels that a product sums before it adds to the others: bounds the rounding error, which the
+/// transform back enlarges, and keeps a panel of weights in the level-1 cache.
+constexpr int64_t product_depth = 128;
 
 enum class Direction { forward, input_gradient };
 
+ConvolutionShape shape_of(const Signature& s, Direction direction) {
+    const bool forward = direction == Direction::forward;
+    const Shape& x = forward ? s.inputs[0].shape : s.outputs[0].shape;
+    const Shape& y = forward ? s.outputs[0].shape : s.inputs[0].shape;
+    return {s.attributes, x, s.inputs[1].shape, y};
+}
+
+/// Either all weights are transformed first and each task transforms some tiles of the source, or, where
+/// there are fewer tiles than target channels, all tiles (of a batch) first and each task some of the
+/// weights: the larger of the two operands then never leaves the cache of the thread that uses it.
 template <int m, Direction direction>
 class WinogradConvolution : public Kernel {
   public:
     explicit WinogradConvolution(const Signature& s);
     size_t workspace_bytes() const override {
-        return sizeof(float) * static_cast<size_t>(weights_.total + threads_ * worker_.total());
+        return sizeof(float) * static_cast<size_t>(shared_ + threads_ * worker_);
     }
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
@@ -41,29 +56,21 @@ class WinogradConvolution : public Kernel {
         const float* residual;
         float* target;
     };
-    /// Panels of target channels, and where the first one starts.
-    struct Columns {
-        int64_t begin, end;
+    /// What one task works on; each part has n x n frequencies.
+    struct Buffers {
+        float* source;
+        float* weights;
+        float* target;
+        float* outside;  // a pixel that is written outside of the target
+        float* staging;  // a few weights before and after their transform
     };
-    /// Elements of transformed weights.
-    struct Weights {
-        int64_t frequency = 0, total = 0;
-    };
-    /// Elements of one worker's scratch: transformed tiles of the source and the target, a pixel that is
-    /// written outside of the target, weights of a panel before they are transformed.
-    struct Scratch {
-        int64_t source, target, outside, transposed;
-        int64_t total() const { return source + target + outside + transposed; }
-    };
-    void choose_blocks();
-    void transform_weights(const float* w, int64_t panel, int64_t first, int64_t depth, float* transposed,
+    void choose_cuts();
+    Buffers buffers(float* workspace, int worker) const;
+    void transform_source(const float* source, Range tiles, float* transformed) const;
+    void transform_weights(const float* w, int64_t panel, Range depth, float* staging,
                            float* transformed) const;
-    void run_block(const Operands& o, int64_t block, Columns columns, int64_t first_chunk_panel,
-                   const float* weights, float* scratch) const;
-    void multiply_block(int64_t tiles, Columns columns, int64_t first_chunk_panel, const float* weights,
-                        const float* source, float* target) const;
-    void write_tile(const Operands& o, const Place& place, Columns columns, const float* values,
-                    float* outside) const;
+    void multiply_tiles(int64_t tiles, Range panels, const Buffers& b) const;
+    void write_tiles(const Operands& o, Range tiles, Range panels, const Buffers& b) const;
 
     ConvolutionShape shape_;
     Images source_, target_;
@@ -72,20 +79,20 @@ class WinogradConvolution : public Kernel {
     Panels<float> panels_;
     bool serial_, relu_ = false, bias_ = false, residual_ = false;
     int64_t threads_;
-    Cut blocks_, chunks_;  // of tiles, and of panels
-    int64_t column_parts_ = 1;
-    int64_t depth_lanes_, part_lanes_;  // elements of a transformed tile: of the source, of a part's target
-    Weights weights_;
-    Scratch worker_;
+    int64_t depth_lanes_;  // elements of a transformed pixel of the source
+    bool weights_first_;
+    Cut tile_cut_, panel_cut_;  // tasks or batches of tiles; tasks of panels
+    Cut depth_cut_;             // of source channels, for the transform of weights
+    int64_t target_lanes_;
+    int64_t source_frequency_, weights_frequency_, target_frequency_;
+    int64_t shared_, worker_;  // elements
     std::vector<int32_t> source_rows_, source_columns_, target_rows_;
     std::vector<float> zeros_;  // a pixel outside of the source
 };
 
 template <int m, Direction direction>
 WinogradConvolution<m, direction>::WinogradConvolution(const Signature& s)
-    : shape_(forward
-                 ? ConvolutionShape(s.attributes, s.inputs[0].shape, s.inputs[1].shape, s.outputs[0].shape)
-                 : ConvolutionShape(s.attributes, s.outputs[0].shape, s.inputs[1].shape, s.inputs[0].shape)),
+    : shape_(shape_of(s, direction)),
       source_(s.inputs[0].shape),
       target_(s.outputs[0].shape),
       tiles_(target_),
@@ -93,6 +100,7 @@ WinogradConvolution<m, direction>::WinogradConvolution(const Signature& s)
       serial_(shape_.work() <= serial_work),
       threads_(s.threads),
       depth_lanes_(round_up(source_.channels, lanes<float>)),
+      depth_cut_(Cut::by_length(source_.channels, weight_depth)),
       zeros_(static_cast<size_t>(source_.channels)) {
     for (int i = 0; i < 2; i++) shift_[i] = forward ? -shape_.low[i + 1] : shape_.low[i + 1] - 2;
     if constexpr (forward) {
@@ -100,35 +108,50 @@ WinogradConvolution<m, direction>::WinogradConvolution(const Signature& s)
         residual_ = s.attributes.flag("residual");
         relu_ = s.attributes.text("activation") == "relu";
     }
-    choose_blocks();
-    const int64_t tiles = blocks_.longest();
-    const int64_t chunk_lanes = chunks_.longest() * panel_lanes<float>;
-    part_lanes_ = Cut{chunks_.longest(), column_parts_}.longest() * panel_lanes<float>;
-    weights_.frequency = frequency_step(source_.channels * chunk_lanes);
-    weights_.total = n * n * weights_.frequency;
-    worker_ = {n * n * frequency_step(tiles * depth_lanes_), n * n * frequency_step(tiles * part_lanes_),
-               round_up(part_lanes_, 16), forward ? 0 : 9 * transposed_depth * panel_lanes<float>};
+    choose_cuts();
+    const int64_t tiles = tile_cut_.longest();
+    target_lanes_ = panel_cut_.longest() * panel_lanes<float>;
+    source_frequency_ = frequency_step(tiles * depth_lanes_);
+    weights_frequency_ = frequency_step(source_.channels * target_lanes_);
+    target_frequency_ = frequency_step(tiles * target_lanes_);
+    const int64_t own = weights_first_ ? source_frequency_ : weights_frequency_;
+    shared_ = n * n * (weights_first_ ? weights_frequency_ : source_frequency_);
+    worker_ = n * n * (own + target_frequency_) + round_up(target_lanes_, 16) +
+              (9 + n * n) * weight_depth * panel_lanes<float>;
     for (int64_t t = 0; t < tiles; t++) {
         source_rows_.push_back(static_cast<int32_t>(t * depth_lanes_));
-        target_rows_.push_back(static_cast<int32_t>(t * part_lanes_));
+        target_rows_.push_back(static_cast<int32_t>(t * target_lanes_));
     }
     for (int64_t c = 0; c < source_.channels; c++) source_columns_.push_back(static_cast<int32_t>(c));
 }
 
 template <int m, Direction direction>
-void WinogradConvolution<m, direction>::choose_blocks() {
-    const int64_t panel_elements = source_.channels * panel_lanes<float>;
-    const int64_t panel_bytes = n * n * panel_elements * static_cast<int64_t>(sizeof(float));
-    chunks_ = Cut::by_length(panels_.count(), std::max<int64_t>(weight_bytes / panel_bytes, 1));
+void WinogradConvolution<m, direction>::choose_cuts() {
+    const int64_t tiles = tiles_.count();
+    const int64_t threads = serial_ ? 1 : threads_;
+    const int64_t size = n * n * static_cast<int64_t>(sizeof(float));
+    const int64_t columns = panels_.lanes_in_row();
+    weights_first_ = tiles >= columns && size * source_.channels * columns <= shared_bytes;
+    if (weights_first_) {
+        const int64_t in_cache = 2 * level_2_bytes / (size * (depth_lanes_ + columns));
+        tile_cut_ = Cut::by_length(tiles, std::clamp(in_cache, fewest_tiles, most_tiles));
+        if (tile_cut_.parts < 4 * threads)
+            tile_cut_.parts = std::min(round_up(tile_cut_.parts, threads), tiles);
+        panel_cut_ = {panels_.count(), 1};
+    } else {
+        tile_cut_ = Cut::by_length(tiles, std::max<int64_t>(shared_bytes / (size * depth_lanes_), 1));
+        panel_cut_ =
+            Cut::by_length(panels_.count(), std::clamp<int64_t>(panels_.count() / threads, 1, usual_panels));
+    }
+}
 
-    const int64_t tile_bytes =
-        n * n * static_cast<int64_t>(sizeof(float)) * (depth_lanes_ + chunks_.longest() * panel_lanes<float>);
-    const int64_t in_cache = 2 * level_2_bytes / tile_bytes;
-    blocks_ = Cut::by_length(tiles_.count(),
-                             in_cache < fewest_tiles ? usual_tiles : std::min(in_cache, 2 * usual_tiles));
-    if (serial_ || threads_ == 1 || blocks_.parts >= 4 * threads_) return;
-    blocks_.parts = std::clamp<int64_t>(tiles_.count() / fewest_tiles, 1, round_up(blocks_.parts, threads_));
-    if (blocks_.parts % threads_ != 0) column_parts_ = std::min(threads_, chunks_.longest());
+template <int m, Direction direction>
+auto WinogradConvolution<m, direction>::buffers(float* workspace, int worker) const -> Buffers {
+    float* const own = workspace + shared_ + worker * worker_;
+    float* const target = own + n * n * (weights_first_ ? source_frequency_ : weights_frequency_);
+    float* const outside = target + n * n * target_frequency_;
+    return {weights_first_ ? own : workspace, weights_first_ ? workspace : own, target, outside,
+            outside + round_up(target_lanes_, 16)};
 }
 
 template <int m, Direction direction>
@@ -136,109 +159,138 @@ void WinogradConvolution<m, direction>::run(const Arguments& arguments, ThreadPo
     const Operands o = {
         arguments.input<float>(0), arguments.input<float>(1), bias_ ? arguments.input<float>(2) : nullptr,
         residual_ ? arguments.input<float>(bias_ ? 3 : 2) : nullptr, arguments.output<float>(0)};
-    float* weights = static_cast<float*>(arguments.workspace);
-    const auto scratch = [&](int worker) { return weights + weights_.total + worker * worker_.total(); };
-    const Cut depths = Cut::by_length(source_.channels, transposed_depth);
-    for (int64_t chunk = 0; chunk < chunks_.parts; chunk++) {
-        const int64_t first = chunks_.begin(chunk), panels = chunks_.begin(chunk + 1) - first;
-        run_tasks(pool, serial_, panels * depths.parts, [&](int64_t task, int worker) {
-            const int64_t panel = first + task / depths.parts, part = task % depths.parts;
-            const int64_t depth = depths.begin(part);
-            const int64_t lane = panels_.first(panel) - panels_.first(first);
-            transform_weights(o.weights, panel, depth, depths.begin(part + 1) - depth, scratch(worker),
-                              weights + lane * source_.channels + depth * panels_.packed_lanes(panel));
+    float* const workspace = static_cast<float*>(arguments.workspace);
+    if (weights_first_) {
+        const Range all = {0, panels_.count()};
+        run_tasks(pool, serial_, all.end * depth_cut_.parts, [&](int64_t task, int worker) {
+            const int64_t panel = task / depth_cut_.parts;
+            const Buffers b = buffers(workspace, worker);
+            transform_weights(o.weights, panel, part(depth_cut_, task % depth_cut_.parts), b.staging,
+                              b.weights + panels_.first(panel) * source_.channels);
         });
-        run_tasks(pool, serial_, blocks_.parts * column_parts_, [&](int64_t task, int worker) {
-            const Cut columns = {panels, column_parts_};
-            const int64_t part = task % column_parts_;
-            run_block(o, task / column_parts_, {first + columns.begin(part), first + columns.begin(part + 1)},
-                      first, weights, scratch(worker));
+        run_tasks(pool, serial_, tile_cut_.parts, [&](int64_t task, int worker) {
+            const Buffers b = buffers(workspace, worker);
+            const Range tiles = part(tile_cut_, task);
+            transform_source(o.source, tiles, b.source);
+            multiply_tiles(tiles.length(), all, b);
+            write_tiles(o, tiles, all, b);
+        });
+        return;
+    }
+    for (int64_t batch = 0; batch < tile_cut_.parts; batch++) {
+        const Range tiles = part(tile_cut_, batch);
+        const Cut few = {tiles.length(), std::min(tiles.length(), 4 * threads_)};
+        run_tasks(pool, serial_, few.parts, [&](int64_t task, int) {
+            const Range some = part(few, task);
+            transform_source(o.source, {tiles.begin + some.begin, tiles.begin + some.end},
+                             workspace + source_rows_[some.begin]);
+        });
+        run_tasks(pool, serial_, panel_cut_.parts, [&](int64_t task, int worker) {
+            const Buffers b = buffers(workspace, worker);
+            const Range panels = part(panel_cut_, task);
+            for (int64_t panel = panels.begin; panel < panels.end; panel++)
+                for (int64_t d = 0; d < depth_cut_.parts; d++)
+                    transform_weights(
+                        o.weights, panel, part(depth_cut_, d), b.staging,
+                        b.weights + (panels_.first(panel) - panels_.first(panels.begin)) * source_.channels);
+            multiply_tiles(tiles.length(), panels, b);
+            write_tiles(o, tiles, panels, b);
         });
     }
 }
 
-/// Transforms the weights between `depth` source channels and a panel of target channels.
 template <int m, Direction direction>
-void WinogradConvolution<m, direction>::transform_weights(const float* w, int64_t panel, int64_t first,
-                                                          int64_t depth, float* transposed,
-                                                          float* transformed) const {
-    const int64_t tap = shape_.channels * shape_.filters;  // elements from one tap to the next
-    const int64_t packed_lanes = panels_.packed_lanes(panel);
-    const int columns = panels_.columns_of(panel);
-    const int64_t lanes_read = forward ? columns : packed_lanes;
-    const int64_t packed_tap = depth * packed_lanes;
-    if constexpr (!forward) {  // the taps in reverse order
-        w += panels_.first(panel) * shape_.filters + first;
-        for (int i = 0; i < 9; i++)
-            pack_transposed(w + (8 - i) * tap, shape_.filters, depth, columns, packed_lanes,
-                            transposed + i * packed_tap);
-    }
-    for (int64_t k = 0; k < depth; k++) {
-        const Square<3, const float> taps =
-            forward ? Square<3, const float>(w + (first + k) * shape_.filters + panels_.first(panel), 3 * tap,
-                                             tap)
-                    : Square<3, const float>(transposed + k * packed_lanes, 3 * packed_tap, packed_tap);
-        expand_pixels<weight_matrix<m>>(taps, lanes_read, transformed + k * packed_lanes, weights_.frequency,
+void WinogradConvolution<m, direction>::transform_source(const float* source, Range tiles,
+                                                         float* transformed) const {
+    const auto square = [&](int64_t t) {
+        const Place place = tiles_.place(t);
+        return Square<n, const float>(source_, source,
+                                      {place.image, place.h + shift_[0], place.w + shift_[1]}, zeros_.data());
+    };
+    auto next = square(tiles.begin);
+    for (int64_t t = tiles.begin; t < tiles.end; t++) {
+        const auto present = next;
+        if (t + 1 < tiles.end) next = square(t + 1);
+        next.prefetch(source_.channels);
+        expand_pixels<source_matrix<m>>(present, source_.channels,
+                                        transformed + source_rows_[t - tiles.begin], source_frequency_,
                                         lanes<float>);
     }
 }
 
+/// Transforms the weights of some source channels and a panel of target channels, [frequency][channel][lane]:
+/// by way of `staging`, since reading 9 and writing n x n far places in turn would wait for each.
 template <int m, Direction direction>
-void WinogradConvolution<m, direction>::run_block(const Operands& o, int64_t block, Columns columns,
-                                                  int64_t first_chunk_panel, const float* weights,
-                                                  float* scratch) const {
-    const int64_t first = blocks_.begin(block), tiles = blocks_.begin(block + 1) - first;
-    float* const source = scratch;
-    float* const target = source + worker_.source;
-    float* const outside = target + worker_.target;
-    for (int64_t t = 0; t < tiles; t++) {
-        Place place = tiles_.place(first + t);
-        place.h += shift_[0];
-        place.w += shift_[1];
-        expand_pixels<source_matrix<m>>({source_, o.source, place, zeros_.data()}, source_.channels,
-                                        source + source_rows_[t], worker_.source / (n * n), lanes<float>);
+void WinogradConvolution<m, direction>::transform_weights(const float* w, int64_t panel, Range depth,
+                                                          float* staging, float* transformed) const {
+    const int64_t packed_lanes = panels_.packed_lanes(panel);
+    const int columns = panels_.columns_of(panel);
+    const int64_t elements = depth.length() * packed_lanes;
+    for (int i = 0; i < 9; i++) {
+        const float* tap = w + (forward ? i : 8 - i) * shape_.channels * shape_.filters;
+        if (forward)
+            pack(tap + depth.begin * shape_.filters + panels_.first(panel), shape_.filters, depth.length(),
+                 columns, packed_lanes, staging + i * elements);
+        else
+            pack_transposed(tap + panels_.first(panel) * shape_.filters + depth.begin, shape_.filters,
+                            depth.length(), columns, packed_lanes, staging + i * elements);
     }
-    multiply_block(tiles, columns, first_chunk_panel, weights, source, target);
-    for (int64_t t = 0; t < tiles; t++)
-        write_tile(o, tiles_.place(first + t), columns, target + target_rows_[t], outside);
+    float* const near = staging + 9 * elements;
+    for (int64_t k = 0; k < depth.length(); k++)
+        expand_pixels<weight_matrix<m>>({staging + k * packed_lanes, 3 * elements, elements}, packed_lanes,
+                                        near + k * packed_lanes, elements, lanes<float>);
+    for (int x = 0; x < n * n; x++)
+        std::memcpy(transformed + x * weights_frequency_ + depth.begin * packed_lanes, near + x * elements,
+                    static_cast<size_t>(elements) * sizeof(float));
 }
 
 template <int m, Direction direction>
-void WinogradConvolution<m, direction>::multiply_block(int64_t tiles, Columns columns,
-                                                       int64_t first_chunk_panel, const float* weights,
-                                                       const float* source, float* target) const {
+void WinogradConvolution<m, direction>::multiply_tiles(int64_t tiles, Range panels, const Buffers& b) const {
     Product<float> product;
     product.a_rows = source_rows_.data();
     product.a_columns = source_columns_.data();
     product.c_rows = target_rows_.data();
     product.rows = tiles;
-    product.depth = source_.channels;
-    for (int x = 0; x < n * n; x++) {
-        product.a = source + x * (worker_.source / (n * n));
-        const float* b = weights + x * weights_.frequency;
-        float* c = target + x * (worker_.target / (n * n));
-        for (int64_t panel = columns.begin; panel < columns.end; panel++) {
-            product.b = b + (panels_.first(panel) - panels_.first(first_chunk_panel)) * source_.channels;
+    const Cut depths = Cut::by_length(source_.channels, product_depth);
+    for (int x = 0; x < n * n; x++)
+        for (int64_t panel = panels.begin; panel < panels.end; panel++) {
+            const int64_t lane = panels_.first(panel) - panels_.first(panels.begin);
             product.b_stride = panels_.packed_lanes(panel);
-            product.c = c + panels_.first(panel) - panels_.first(columns.begin);
+            product.c = b.target + x * target_frequency_ + lane;
             product.columns = static_cast<int>(panels_.packed_lanes(panel));  // none is narrow
-            multiply(product);
+            for (int64_t d = 0; d < depths.parts; d++) {
+                const Range depth = part(depths, d);
+                product.a = b.source + x * source_frequency_ + depth.begin;
+                product.b = b.weights + x * weights_frequency_ + lane * source_.channels +
+                            depth.begin * product.b_stride;
+                product.depth = depth.length();
+                product.accumulate = d > 0;
+                multiply(product);
+            }
         }
-    }
 }
 
 template <int m, Direction direction>
-void WinogradConvolution<m, direction>::write_tile(const Operands& o, const Place& place, Columns columns,
-                                                   const float* values, float* outside) const {
-    const int64_t first = panels_.first(columns.begin);
-    const int64_t channels = std::min(panels_.first(columns.end), target_.channels) - first;
+void WinogradConvolution<m, direction>::write_tiles(const Operands& o, Range tiles, Range panels,
+                                                    const Buffers& b) const {
+    const int64_t first = panels_.first(panels.begin);
+    const int64_t channels = std::min(panels_.first(panels.end), target_.channels) - first;
+    const auto square = [&](int64_t t) {
+        return Square<m, float>(target_, o.target + first, tiles_.place(t), b.outside);
+    };
     Epilogue<m> epilogue;
     epilogue.bias = o.bias ? o.bias + first : nullptr;
     epilogue.relu = relu_;
     epilogue.add_residual = residual_;
-    if (residual_) epilogue.residual = {target_, o.residual + first, place, outside};
-    contract_pixels<target_matrix<m>>(values, worker_.target / (n * n), epilogue, channels,
-                                      {target_, o.target + first, place, outside});
+    auto next = square(tiles.begin);
+    for (int64_t t = tiles.begin; t < tiles.end; t++) {
+        const auto present = next;
+        if (t + 1 < tiles.end) next = square(t + 1);
+        next.prefetch(channels);
+        if (residual_) epilogue.residual = {target_, o.residual + first, tiles_.place(t), b.outside};
+        contract_pixels<target_matrix<m>>(b.target + target_rows_[t - tiles.begin], target_frequency_,
+                                          epilogue, channels, present);
+    }
 }
 
 template <Direction direction>
@@ -251,11 +303,7 @@ bool supports_direction(const Signature& s) {
 
 template <int m, Direction direction>
 int preference_of(const Signature& s) {
-    return preference(
-        direction == Direction::forward
-            ? ConvolutionShape(s.attributes, s.inputs[0].shape, s.inputs[1].shape, s.outputs[0].shape)
-            : ConvolutionShape(s.attributes, s.outputs[0].shape, s.inputs[1].shape, s.inputs[0].shape),
-        m, false);
+    return preference(shape_of(s, direction), m, false);
 }
 
 template <int m, Direction direction>

@@ -4,6 +4,7 @@
 // m: outputs of a tile along an axis; n = m + 2: its source pixels; c: source channel; f: target channel. A
 // transformed tile has n x n "frequencies", each of which is a product of matrices of its own.
 #pragma once
+#include <cstdlib>
 #include "conv_geometry.h"
 #include "conv_winograd_matrices.h"
 #include "gemm/blocking.h"
@@ -68,6 +69,13 @@ struct Square {
                 pixels[i][j] = inside && column[j] >= 0 ? row + column[j] : outside;
         }
     }
+    /// Pixels of a tile jump from row to row, which the processor's own prefetching does not follow.
+    void prefetch(int64_t channels) const {
+        constexpr int write = !std::is_const_v<T>;
+        for (int i = 0; i < size; i++)
+            for (int j = 0; j < size; j++)
+                for (int64_t c = 0; c < channels; c += 16) __builtin_prefetch(pixels[i][j] + c, write);
+    }
     /// Pixels `row_step` and `column_step` elements apart.
     Square(T* data, int64_t row_step, int64_t column_step) {
         for (int i = 0; i < size; i++)
@@ -78,13 +86,21 @@ struct Square {
 /// Less than a vector of each pixel of a square, each in a vector of its own.
 template <int size>
 struct Part {
-    float values[size][size][lanes<float>] = {};
+    float values[size][size][lanes<float>];
 
     template <class T>
     Square<size, T> square() {
         return {&values[0][0][0], size * lanes<float>, lanes<float>};
     }
 };
+
+inline const bool PFV = !getenv("PFV"), PFM = !getenv("PFM");
+template <int frequencies, int write>
+inline __attribute__((always_inline)) void prefetch_frequencies(const float* values, int64_t frequency) {
+    if (!(write ? PFV : PFM)) return;
+#pragma GCC unroll 36
+    for (int x = 0; x < frequencies; x++) __builtin_prefetch(values + x * frequency, write);
+}
 
 /// Transforms the first `channels` channels of a square of pixels. Vector v of frequency x goes to
 /// out[x * frequency + v * vector_step].
@@ -95,6 +111,7 @@ void expand_pixels(Square<matrix.columns, const float> square, int64_t channels,
     Part<size> part;
     int64_t at = 0;
     for (int64_t c = 0; c < channels; c += lanes<float>, at += lanes<float>, out += vector_step) {
+        prefetch_frequencies<matrix.rows * matrix.rows, 1>(out, frequency);  // stores wait for one another
         if (channels - c < lanes<float>) {
             for (int i = 0; i < size; i++)
                 for (int j = 0; j < size; j++)
@@ -128,6 +145,7 @@ void contract_pixels(const float* values, int64_t frequency, Epilogue<matrix.col
     int64_t at = 0;
     for (int64_t c = 0; c < channels; c += lanes<float>, at += lanes<float>) {
         const int count = static_cast<int>(std::min<int64_t>(channels - c, lanes<float>));
+        prefetch_frequencies<matrix.rows * matrix.rows, 0>(values + c + lanes<float>, frequency);
         if (count < lanes<float>) {
             square = part.template square<float>();
             for (int i = 0; i < size && epilogue.add_residual; i++)
@@ -152,6 +170,13 @@ void contract_pixels(const float* values, int64_t frequency, Epilogue<matrix.col
                 for (int j = 0; j < size; j++) copy_part(part.values[i][j], count, target.pixels[i][j] + c);
     }
 }
+
+/// A range of tiles, channels or panels.
+struct Range {
+    int64_t begin, end;
+    int64_t length() const { return end - begin; }
+};
+inline Range part(const Cut& cut, int64_t i) { return {cut.begin(i), cut.begin(i + 1)}; }
 
 /// float32, two-dimensional, window 3x3, stride, dilation and groups 1, nothing empty.
 bool supports(const Signature& s);

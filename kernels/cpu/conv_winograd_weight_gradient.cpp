@@ -1,5 +1,5 @@
-// convolution_weight_gradient by Winograd's minimal filtering: blocks of tiles of x and dy are transformed;
-// per frequency, the products [input channel][tile] x [tile][filter] are summed over all tiles, and the sums
+// convolution_weight_gradient by Winograd's minimal filtering: tiles of x and dy are transformed; per
+// frequency, the products [input channel][tile] x [tile][filter] are summed over all tiles, and the sums
 // transformed back to 3x3 weights.
 #include "conv_winograd.h"
 #include "gemm/packing.h"
@@ -9,48 +9,38 @@ namespace magmadnn::cpu {
 namespace winograd {
 namespace {
 
-/// Bytes of sums that are made at a time: they stay in the level-3 cache.
-constexpr int64_t sums_bytes = 10 << 20;
-
-/// Sums of fewer bytes are held by each thread, which then shares out tiles; larger ones are cut into
-/// columns.
+/// Bytes of sums that each thread holds for itself, to share out tiles.
 constexpr int64_t own_sums_bytes = 3 << 20;
 
-/// Panels of filters that repay a transform of x.
-constexpr int64_t fewest_panels = 4;
+/// Otherwise bytes of transformed tiles of x that are kept for all threads, which share out panels.
+constexpr int64_t shared_bytes = 10 << 20;
+
+/// Panels of a task then.
+constexpr int64_t usual_panels = 4;
 
 /// Tiles of a block, the depth of its products.
-constexpr int64_t block_tiles = 48;
+constexpr int64_t block_tiles = 64;
 
 template <int m>
 class WinogradWeightGradient : public Kernel {
   public:
     explicit WinogradWeightGradient(const Signature& s);
     size_t workspace_bytes() const override {
-        return sizeof(float) * static_cast<size_t>(tile_parts_ * sums_elements_ + threads_ * worker_.total());
+        return sizeof(float) * static_cast<size_t>(shared_x_ + sums_count_ * sums_ + threads_ * worker_);
     }
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
   private:
     static constexpr int n = m + 2;
 
-    /// Panels of filters, and the first one of the chunk that they belong to.
-    struct Columns {
-        int64_t begin, end, chunk;
-    };
-    /// Elements of one worker's scratch: transformed tiles of x and of dy.
-    struct Scratch {
-        int64_t x, dy;
-        int64_t total() const { return x + dy; }
-    };
-    void choose_parts();
-    void sum_tiles(const float* x, const float* dy, int64_t tile_part, Columns columns, float* scratch,
-                   float* sums) const;
-    void transform_block(const float* x, const float* dy, int64_t first, int64_t tiles, Columns columns,
-                         float* scratch) const;
-    void multiply_block(int64_t tiles, Columns columns, bool accumulate, const float* scratch,
+    void choose_cuts();
+    void run_by_tiles(const Arguments& arguments, ThreadPool& pool) const;
+    void run_by_panels(const Arguments& arguments, ThreadPool& pool) const;
+    void transform_x(const float* x, Range tiles, float* transformed) const;
+    void transform_dy(const float* dy, Range tiles, Range panels, float* transformed) const;
+    void multiply_block(const float* x, const float* dy, int64_t tiles, Range panels, bool accumulate,
                         float* sums) const;
-    void write_channel(int64_t c, int64_t chunk_panel, int64_t panels, float* sums, float* dw) const;
+    void write_channel(int64_t c, Range panels, const float* sums, float* dw) const;
 
     ConvolutionShape shape_;
     Images x_, dy_;
@@ -58,12 +48,13 @@ class WinogradWeightGradient : public Kernel {
     Panels<float> panels_;
     bool serial_;
     int64_t threads_;
-    Cut chunks_;  // of panels
-    int64_t tile_parts_ = 1, column_parts_ = 1;
-    int64_t block_tiles_;
-    int64_t chunk_lanes_;
-    int64_t sums_frequency_, sums_elements_;
-    Scratch worker_;
+    // Small sums: each thread has its own and takes a part of the tiles. Large ones: each takes some panels,
+    // and x is transformed for all of them, a batch of tiles at a time.
+    bool by_tiles_;
+    Cut tile_cut_, panel_cut_;  // parts or batches of tiles; tasks of panels
+    int64_t block_tiles_, sum_lanes_;
+    int64_t x_frequency_, dy_frequency_, sums_frequency_;
+    int64_t shared_x_, sums_count_, sums_, worker_;  // elements, and how many sums there are
     std::vector<int32_t> x_rows_, x_columns_, sum_rows_;
     std::vector<float> zeros_;  // a pixel outside of x or dy
 };
@@ -78,88 +69,136 @@ WinogradWeightGradient<m>::WinogradWeightGradient(const Signature& s)
       serial_(shape_.work() <= serial_work),
       threads_(s.threads),
       zeros_(static_cast<size_t>(std::max(x_.channels, dy_.channels))) {
-    choose_parts();
-    block_tiles_ = std::min(block_tiles, Cut{tiles_.count(), tile_parts_}.longest());
-    const int64_t part_lanes = Cut{chunks_.longest(), column_parts_}.longest() * panel_lanes<float>;
-    worker_ = {n * n * frequency_step(block_tiles_ * round_up(x_.channels, lanes<float>)),
-               n * n * frequency_step(block_tiles_ * part_lanes)};
-    sums_frequency_ = frequency_step(x_.channels * chunk_lanes_);
-    sums_elements_ = n * n * sums_frequency_;
+    choose_cuts();
     constexpr int L = lanes<float>;
+    block_tiles_ = Cut::by_length(tile_cut_.longest(), block_tiles).longest();
+    sum_lanes_ = panel_cut_.longest() * panel_lanes<float>;
+    x_frequency_ = frequency_step(block_tiles_ * round_up(x_.channels, L));
+    dy_frequency_ = frequency_step(block_tiles_ * sum_lanes_);
+    sums_frequency_ = frequency_step(x_.channels * sum_lanes_);
+    sums_ = n * n * sums_frequency_;
+    sums_count_ = by_tiles_ ? tile_cut_.parts : panel_cut_.parts;
+    const int64_t blocks = Cut::by_length(tile_cut_.longest(), block_tiles_).parts;
+    shared_x_ = by_tiles_ ? 0 : blocks * n * n * x_frequency_;
+    worker_ = n * n * (dy_frequency_ + (by_tiles_ ? x_frequency_ : 0));
     for (int64_t c = 0; c < x_.channels; c++) {
         x_rows_.push_back(static_cast<int32_t>(c / L * block_tiles_ * L + c % L));
-        sum_rows_.push_back(static_cast<int32_t>(c * chunk_lanes_));
+        sum_rows_.push_back(static_cast<int32_t>(c * sum_lanes_));
     }
     for (int64_t t = 0; t < block_tiles_; t++) x_columns_.push_back(static_cast<int32_t>(t * L));
 }
 
 template <int m>
-void WinogradWeightGradient<m>::choose_parts() {
-    const int64_t panel_bytes =
-        n * n * x_.channels * panel_lanes<float> * static_cast<int64_t>(sizeof(float));
-    chunks_ = Cut::by_length(panels_.count(), std::max<int64_t>(sums_bytes / panel_bytes, 1));
-    chunk_lanes_ = chunks_.longest() * panel_lanes<float>;
-    if (serial_ || threads_ == 1) return;
-    if (chunks_.longest() * panel_bytes > own_sums_bytes)
-        column_parts_ = std::clamp<int64_t>(chunks_.longest() / fewest_panels, 1, threads_);
-    tile_parts_ = std::min((threads_ + column_parts_ - 1) / column_parts_, tiles_.count());
+void WinogradWeightGradient<m>::choose_cuts() {
+    const int64_t size = n * n * static_cast<int64_t>(sizeof(float));
+    const int64_t threads = serial_ ? 1 : threads_;
+    by_tiles_ = size * x_.channels * panels_.lanes_in_row() <= own_sums_bytes;
+    if (by_tiles_) {
+        tile_cut_ = {tiles_.count(), std::min(threads, tiles_.count())};
+        panel_cut_ = {panels_.count(), 1};
+    } else {
+        tile_cut_ =
+            Cut::by_length(tiles_.count(), std::max(shared_bytes / (size * x_.channels), block_tiles));
+        panel_cut_ =
+            Cut::by_length(panels_.count(), std::clamp<int64_t>(panels_.count() / threads, 1, usual_panels));
+    }
 }
 
 template <int m>
 void WinogradWeightGradient<m>::run(const Arguments& arguments, ThreadPool& pool) {
-    const float* x = arguments.input<float>(0);
-    const float* dy = arguments.input<float>(1);
-    float* dw = arguments.output<float>(0);
-    float* sums = static_cast<float*>(arguments.workspace);
-    float* scratch = sums + tile_parts_ * sums_elements_;
-    for (int64_t chunk = 0; chunk < chunks_.parts; chunk++) {
-        const int64_t first = chunks_.begin(chunk), panels = chunks_.begin(chunk + 1) - first;
-        run_tasks(pool, serial_, tile_parts_ * column_parts_, [&](int64_t task, int worker) {
-            const Cut columns = {panels, column_parts_};
-            const int64_t part = task % column_parts_, tile_part = task / column_parts_;
-            sum_tiles(x, dy, tile_part, {first + columns.begin(part), first + columns.begin(part + 1), first},
-                      scratch + worker * worker_.total(), sums + tile_part * sums_elements_);
+    if (by_tiles_)
+        run_by_tiles(arguments, pool);
+    else
+        run_by_panels(arguments, pool);
+}
+
+template <int m>
+void WinogradWeightGradient<m>::run_by_tiles(const Arguments& arguments, ThreadPool& pool) const {
+    float* const sums = static_cast<float*>(arguments.workspace);
+    const Range all = {0, panels_.count()};
+    run_tasks(pool, serial_, tile_cut_.parts, [&](int64_t task, int worker) {
+        float* const x = sums + sums_count_ * sums_ + worker * worker_;
+        float* const dy = x + n * n * x_frequency_;
+        const Range tiles = part(tile_cut_, task);
+        for (int64_t first = tiles.begin; first < tiles.end; first += block_tiles_) {
+            const Range block = {first, std::min(first + block_tiles_, tiles.end)};
+            transform_x(arguments.input<float>(0), block, x);
+            transform_dy(arguments.input<float>(1), block, all, dy);
+            multiply_block(x, dy, block.length(), all, first > tiles.begin, sums + task * sums_);
+        }
+    });
+    run_tasks(pool, serial_, x_.channels, [&](int64_t c, int) {
+        for (int i = 0; i < n * n; i++) {
+            float* const sum = sums + i * sums_frequency_ + c * sum_lanes_;
+            for (int64_t other = 1; other < sums_count_; other++)
+                for (int64_t f = 0; f < panels_.lanes_in_row(); f += lanes<float>)
+                    store(sum + f, load(sum + f) + load(sum + other * sums_ + f));
+        }
+        write_channel(c, all, sums, arguments.output<float>(0));
+    });
+}
+
+template <int m>
+void WinogradWeightGradient<m>::run_by_panels(const Arguments& arguments, ThreadPool& pool) const {
+    float* const x = static_cast<float*>(arguments.workspace);
+    float* const all_sums = x + shared_x_;
+    for (int64_t batch = 0; batch < tile_cut_.parts; batch++) {
+        const Range tiles = part(tile_cut_, batch);
+        const auto block = [&](int64_t i) {
+            const int64_t first = tiles.begin + i * block_tiles_;
+            return Range{first, std::min(first + block_tiles_, tiles.end)};
+        };
+        const int64_t blocks = Cut::by_length(tiles.length(), block_tiles_).parts;
+        run_tasks(pool, serial_, blocks * 4, [&](int64_t task, int) {
+            const Range whole = block(task / 4);
+            const Range some = part({whole.length(), 4}, task % 4);
+            transform_x(arguments.input<float>(0), {whole.begin + some.begin, whole.begin + some.end},
+                        x + task / 4 * n * n * x_frequency_ + some.begin * lanes<float>);
         });
-        run_tasks(pool, serial_, x_.channels,
-                  [&](int64_t c, int) { write_channel(c, first, panels, sums, dw); });
+        run_tasks(pool, serial_, panel_cut_.parts, [&](int64_t task, int worker) {
+            float* const sums = all_sums + task * sums_;
+            float* const dy = all_sums + sums_count_ * sums_ + worker * worker_;
+            const Range panels = part(panel_cut_, task);
+            for (int64_t i = 0; i < blocks; i++) {
+                transform_dy(arguments.input<float>(1), block(i), panels, dy);
+                multiply_block(x + i * n * n * x_frequency_, dy, block(i).length(), panels, batch + i > 0,
+                               sums);
+            }
+            if (batch + 1 == tile_cut_.parts)
+                for (int64_t c = 0; c < x_.channels; c++)
+                    write_channel(c, panels, sums, arguments.output<float>(0));
+        });
     }
 }
 
-/// The sums of one part of the tiles, for some columns.
+/// To [frequency][vector of channels][tile][lane].
 template <int m>
-void WinogradWeightGradient<m>::sum_tiles(const float* x, const float* dy, int64_t tile_part, Columns columns,
-                                          float* scratch, float* sums) const {
-    const Cut parts = {tiles_.count(), tile_parts_};
-    const int64_t begin = parts.begin(tile_part), end = parts.begin(tile_part + 1);
-    for (int64_t first = begin; first < end; first += block_tiles_) {
-        const int64_t tiles = std::min(block_tiles_, end - first);
-        transform_block(x, dy, first, tiles, columns, scratch);
-        multiply_block(tiles, columns, first > begin, scratch, sums);
-    }
-}
-
-/// x goes to [frequency][vector of channels][tile][lane], dy to [frequency][panel][tile][lane].
-template <int m>
-void WinogradWeightGradient<m>::transform_block(const float* x, const float* dy, int64_t first, int64_t tiles,
-                                                Columns columns, float* scratch) const {
-    for (int64_t t = 0; t < tiles; t++) {
-        const Place place = tiles_.place(first + t);
-        const Place above = {place.image, place.h - shape_.low[1], place.w - shape_.low[2]};
-        expand_pixels<source_matrix<m>>({x_, x, above, zeros_.data()}, x_.channels,
-                                        scratch + t * lanes<float>, worker_.x / (n * n),
+void WinogradWeightGradient<m>::transform_x(const float* x, Range tiles, float* transformed) const {
+    for (int64_t t = tiles.begin; t < tiles.end; t++, transformed += lanes<float>) {
+        const Place place = tiles_.place(t);
+        const Square<n, const float> square(
+            x_, x, {place.image, place.h - shape_.low[1], place.w - shape_.low[2]}, zeros_.data());
+        expand_pixels<source_matrix<m>>(square, x_.channels, transformed, x_frequency_,
                                         block_tiles_ * lanes<float>);
-        for (int64_t panel = columns.begin; panel < columns.end; panel++)
-            expand_pixels<target_matrix<m>>(
-                {dy_, dy + panels_.first(panel), place, zeros_.data()}, panels_.columns_of(panel),
-                scratch + worker_.x + (panels_.first(panel) - panels_.first(columns.begin)) * block_tiles_ +
-                    t * panels_.packed_lanes(panel),
-                worker_.dy / (n * n), lanes<float>);
     }
 }
 
+/// To [frequency][panel][tile][lane].
 template <int m>
-void WinogradWeightGradient<m>::multiply_block(int64_t tiles, Columns columns, bool accumulate,
-                                               const float* scratch, float* sums) const {
+void WinogradWeightGradient<m>::transform_dy(const float* dy, Range tiles, Range panels,
+                                             float* transformed) const {
+    for (int64_t t = tiles.begin; t < tiles.end; t++)
+        for (int64_t panel = panels.begin; panel < panels.end; panel++)
+            expand_pixels<target_matrix<m>>(
+                {dy_, dy + panels_.first(panel), tiles_.place(t), zeros_.data()}, panels_.columns_of(panel),
+                transformed + (panels_.first(panel) - panels_.first(panels.begin)) * block_tiles_ +
+                    (t - tiles.begin) * panels_.packed_lanes(panel),
+                dy_frequency_, lanes<float>);
+}
+
+template <int m>
+void WinogradWeightGradient<m>::multiply_block(const float* x, const float* dy, int64_t tiles, Range panels,
+                                               bool accumulate, float* sums) const {
     Product<float> product;
     product.a_rows = x_rows_.data();
     product.a_columns = x_columns_.data();
@@ -168,33 +207,24 @@ void WinogradWeightGradient<m>::multiply_block(int64_t tiles, Columns columns, b
     product.depth = tiles;
     product.accumulate = accumulate;
     for (int i = 0; i < n * n; i++) {
-        product.a = scratch + i * (worker_.x / (n * n));
-        const float* b = scratch + worker_.x + i * (worker_.dy / (n * n));
-        for (int64_t panel = columns.begin; panel < columns.end; panel++) {
-            product.b = b + (panels_.first(panel) - panels_.first(columns.begin)) * block_tiles_;
+        product.a = x + i * x_frequency_;
+        for (int64_t panel = panels.begin; panel < panels.end; panel++) {
+            const int64_t lane = panels_.first(panel) - panels_.first(panels.begin);
+            product.b = dy + i * dy_frequency_ + lane * block_tiles_;
             product.b_stride = panels_.packed_lanes(panel);
-            product.c = sums + i * sums_frequency_ + panels_.first(panel) - panels_.first(columns.chunk);
+            product.c = sums + i * sums_frequency_ + lane;
             product.columns = static_cast<int>(panels_.packed_lanes(panel));  // none is narrow
             multiply(product);
         }
     }
 }
 
-/// Adds up the sums of all parts for one input channel, in their order, and transforms them to weights.
 template <int m>
-void WinogradWeightGradient<m>::write_channel(int64_t c, int64_t chunk_panel, int64_t panels, float* sums,
-                                              float* dw) const {
-    const int64_t first = panels_.first(chunk_panel);
-    const int64_t used = panels_.first(chunk_panel + panels) - first;
-    for (int i = 0; i < n * n; i++) {
-        float* const sum = sums + i * sums_frequency_ + c * chunk_lanes_;
-        for (int64_t part = 1; part < tile_parts_; part++)
-            for (int64_t f = 0; f < used; f += lanes<float>)
-                store(sum + f, load(sum + f) + load(sum + part * sums_elements_ + f));
-    }
+void WinogradWeightGradient<m>::write_channel(int64_t c, Range panels, const float* sums, float* dw) const {
+    const int64_t first = panels_.first(panels.begin);
     const int64_t tap = x_.channels * dy_.channels;
-    contract_pixels<weight_matrix<m>>(sums + c * chunk_lanes_, sums_frequency_, {},
-                                      std::min(used, dy_.channels - first),
+    contract_pixels<weight_matrix<m>>(sums + c * sum_lanes_, sums_frequency_, {},
+                                      std::min(panels_.first(panels.end), dy_.channels) - first,
                                       {dw + c * dy_.channels + first, 3 * tap, tap});
 }
 
