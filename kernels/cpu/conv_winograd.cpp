@@ -303,7 +303,7 @@ bool supports_direction(const Signature& s) {
 
 template <int m, Direction direction>
 int preference_of(const Signature& s) {
-    return preference(shape_of(s, direction), m, false);
+    return preference(Images(s.outputs[0].shape), s.inputs[0].shape[3], s.outputs[0].shape[3], m);
 }
 
 template <int m, Direction direction>

@@ -4,7 +4,8 @@
 // m: outputs of a tile along an axis; n = m + 2: its source pixels; c: source channel; f: target channel. A
 // transformed tile has n x n "frequencies", each of which is a product of matrices of its own.
 #pragma once
-#include <cstdlib>
+#include <type_traits>
+
 #include "conv_geometry.h"
 #include "conv_winograd_matrices.h"
 #include "gemm/blocking.h"
@@ -94,14 +95,6 @@ struct Part {
     }
 };
 
-inline const bool PFV = !getenv("PFV"), PFM = !getenv("PFM");
-template <int frequencies, int write>
-inline __attribute__((always_inline)) void prefetch_frequencies(const float* values, int64_t frequency) {
-    if (!(write ? PFV : PFM)) return;
-#pragma GCC unroll 36
-    for (int x = 0; x < frequencies; x++) __builtin_prefetch(values + x * frequency, write);
-}
-
 /// Transforms the first `channels` channels of a square of pixels. Vector v of frequency x goes to
 /// out[x * frequency + v * vector_step].
 template <const auto& matrix>
@@ -111,7 +104,6 @@ void expand_pixels(Square<matrix.columns, const float> square, int64_t channels,
     Part<size> part;
     int64_t at = 0;
     for (int64_t c = 0; c < channels; c += lanes<float>, at += lanes<float>, out += vector_step) {
-        prefetch_frequencies<matrix.rows * matrix.rows, 1>(out, frequency);  // stores wait for one another
         if (channels - c < lanes<float>) {
             for (int i = 0; i < size; i++)
                 for (int j = 0; j < size; j++)
@@ -145,7 +137,6 @@ void contract_pixels(const float* values, int64_t frequency, Epilogue<matrix.col
     int64_t at = 0;
     for (int64_t c = 0; c < channels; c += lanes<float>, at += lanes<float>) {
         const int count = static_cast<int>(std::min<int64_t>(channels - c, lanes<float>));
-        prefetch_frequencies<matrix.rows * matrix.rows, 0>(values + c + lanes<float>, frequency);
         if (count < lanes<float>) {
             square = part.template square<float>();
             for (int i = 0; i < size && epilogue.add_residual; i++)
@@ -181,7 +172,8 @@ inline Range part(const Cut& cut, int64_t i) { return {cut.begin(i), cut.begin(i
 /// float32, two-dimensional, window 3x3, stride, dilation and groups 1, nothing empty.
 bool supports(const Signature& s);
 
-/// Preference of F(m x m, 3x3): ten times the speed expected, relative to that of the direct algorithm.
-int preference(const ConvolutionShape& shape, int m, bool weight_gradient);
+/// Preference of F(m x m, 3x3) for tiles of these images: ten times the speed expected, relative to that of
+/// the direct algorithm. source_channels, target_channels: the rows and columns of the transformed weights.
+int preference(const Images& tiled, int64_t source_channels, int64_t target_channels, int m);
 
 }  // namespace magmadnn::cpu::winograd

@@ -9,7 +9,6 @@
 // formula, dw = G' [(A dy) . (B d)]; that of the source is a filtering of dy by the reversed weights.
 #pragma once
 #include <array>
-#include <type_traits>
 
 #include "simd.h"
 

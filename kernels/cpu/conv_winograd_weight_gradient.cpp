@@ -230,7 +230,7 @@ void WinogradWeightGradient<m>::write_channel(int64_t c, Range panels, const flo
 
 template <int m>
 int preference_of(const Signature& s) {
-    return preference({s.attributes, s.inputs[0].shape, s.outputs[0].shape, s.inputs[1].shape}, m, true);
+    return preference(Images(s.inputs[1].shape), s.inputs[0].shape[3], s.inputs[1].shape[3], m);
 }
 
 template <int m>
