@@ -9,10 +9,11 @@ import pytest
 
 from magmadnn_py import ops
 from magmadnn_py.benchmarks.cases.case import types
-from magmadnn_py.benchmarks.cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES
+from magmadnn_py.benchmarks.cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES, WINOGRAD_CASES
 from magmadnn_py.graph import gradients
 from magmadnn_py.ops.conv import Convolution, ConvolutionInputGradient, ConvolutionWeightGradient, transposed_extent
 from magmadnn_py.ops.window import same_padding
+from magmadnn_py.runtime.kernels import instruction_set
 from ops.checks import (
     apply,
     check_cost_and_split,
@@ -21,6 +22,7 @@ from ops.checks import (
     check_reference,
     check_reference_gradient,
     parametrize,
+    run_algorithm,
 )
 from ops.evaluate import differentiate, evaluate, image
 
@@ -88,6 +90,17 @@ def test_epilogue(case):
 @parametrize(PRODUCT_CASES + CASES + EPILOGUE_CASES, dtypes=["float32", "float64"])
 def test_kernel(case, dtype):
     check_kernel(case, dtype)
+
+
+@parametrize(WINOGRAD_CASES)
+def test_winograd_error(case):
+    """Transforms enlarge rounding errors; still, no error against float64 is above 5e-6 of the largest element."""
+    instruction_set()
+    arrays = case.arrays()
+    (wanted,) = apply(case.op, [array.astype("float64") for array in arrays])
+    for algorithm in ("winograd2", "winograd4"):
+        (got,), _ = run_algorithm(case, arrays, algorithm)
+        assert np.abs(got - wanted).max() <= 5e-6 * np.abs(wanted).max(), algorithm
 
 
 @pytest.mark.parametrize("groups", [1, 2])

@@ -75,6 +75,10 @@ CASES = [
     *family("one-filter", (1, 5, 5, 7), (3, 3, 7, 1), 1, "same"),
     *family("17-channels-33-filters", (1, 4, 5, 17), (3, 3, 17, 33), 1, "same"),
     *family("winograd-edges", (1, 13, 11, 16), (3, 3, 16, 16), 1, "same"),
+    *family("winograd-channel-tails", (2, 9, 10, 19), (3, 3, 19, 37), 1, "same"),
+    *family("winograd-wide-pads", (1, 9, 7, 16), (3, 3, 16, 24), 1, ((4, 0), (1, 5))),
+    *family("winograd-many-tiles", (4, 22, 21, 8), (3, 3, 8, 8)),
+    *family("winograd-few-tiles", (1, 6, 6, 150), (3, 3, 150, 160), 1, "same"),
     *family("empty-batch", (0, 4, 4, 2), (3, 3, 2, 3)),
 ]
 
@@ -86,13 +90,42 @@ def _with_epilogue(case: Case, activation: str, residual: bool) -> Case:
     return Case(f"{case.label}-bias{'-residual' * residual}-{activation}", op, (*case.inputs, *added))
 
 
+EPILOGUE_LABELS = (
+    "1x1", "3x3-stride2-same", "depthwise", "3d-same", "1d-causal", "winograd-channel-tails", "winograd-few-tiles",
+)  # fmt: skip
+
 #: With bias, residual and activation, as the fuse pass makes them; these have no gradient of their own.
 EPILOGUE_CASES = [
     _with_epilogue(case, activation, residual)
     for case in CASES
-    if case.label in {f"{label}-forward" for label in ("1x1", "3x3-stride2-same", "depthwise", "3d-same", "1d-causal")}
+    if case.label in {f"{label}-forward" for label in EPILOGUE_LABELS}
     for activation in ("linear", "relu")
     for residual in (False, True)
+]
+
+#: Layers of well-known networks, their batch reduced, and odd sizes: for the rounding error of Winograd's algorithm.
+WINOGRAD_CASES = [
+    case
+    for extent, channels, filters, images in (
+        (224, 16, 16, 1),
+        (112, 64, 128, 1),
+        (56, 64, 64, 2),
+        (56, 256, 256, 1),
+        (28, 256, 512, 1),
+        (14, 512, 512, 1),
+        (7, 512, 512, 3),
+        (32, 16, 16, 8),
+        (16, 32, 32, 8),
+        (8, 64, 64, 16),
+        (13, 37, 19, 2),
+    )
+    for case in family(
+        f"winograd-{extent}-{channels}-{filters}",
+        (images, extent, extent, channels),
+        (3, 3, channels, filters),
+        1,
+        "same",
+    )
 ]
 
 #: Layers of well-known networks, for speed only: too large for the references.
