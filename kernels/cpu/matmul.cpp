@@ -44,7 +44,7 @@ class MatMul : public Kernel {
     void fill_tables();
     void run_task(const Operands& matrices, int64_t task, T* packed) const;
     void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel,
-                        int64_t end_panel, T* packed) const;
+                        int64_t end_panel, bool first_group, T* packed) const;
     bool in_place(int64_t panel) const {
         return b_in_place_ && panels_.columns_of(panel) == panels_.packed_lanes(panel);
     }
@@ -97,10 +97,12 @@ void MatMul<T>::choose_blocks() {
     depth_ = Cut::by_length(k_, b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth);
     const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
     choose_tasks();
-    group_ = std::clamp<int64_t>(packed_bytes / (depth * panel_lanes<T> * element_bytes), 1,
-                                 column_tasks_.longest());
     row_block_ = std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
     row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);
+    // Panels that serve a single block of rows are used while they are fresh.
+    const int64_t group_bytes = row_tasks_.longest() <= row_block_ ? level_2_bytes / 2 : packed_bytes;
+    group_ = std::clamp<int64_t>(group_bytes / (depth * panel_lanes<T> * element_bytes), 1,
+                                 column_tasks_.longest());
     b_elements_ = round_up(group_ * panel_lanes<T> * depth, 16);
     a_elements_ = strips_ ? round_up(strip_elements<T>(row_block_, depth), 16) : 0;
 }
@@ -158,16 +160,17 @@ void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
     const Cut rows = Cut::by_length(row_tasks_.begin(row_task + 1) - row, row_block_);
     const Operands own = {all.a + a_offsets_[batch] + row * (transpose_a_ ? 1 : k_),
                           all.b + b_offsets_[batch], all.bias, all.y + (batch * m_ + row) * n_};
-    const int64_t end_panel = column_tasks_.begin(column_task + 1);
-    for (int64_t panel = column_tasks_.begin(column_task); panel < end_panel; panel += group_)
-        for (int64_t block = 0; block < depth_.parts; block++)
-            multiply_block(own, rows, block, panel, std::min(panel + group_, end_panel), packed);
+    const int64_t first = column_tasks_.begin(column_task), end = column_tasks_.begin(column_task + 1);
+    for (int64_t block = 0; block < depth_.parts; block++)
+        for (int64_t panel = first; panel < end; panel += group_)
+            multiply_block(own, rows, block, panel, std::min(panel + group_, end), panel == first, packed);
 }
 
-/// One group of panels times one block of the depth: the panels are packed once and serve all rows.
+/// One group of panels times one block of the depth: the panels are packed once and serve all rows. The strips
+/// of the block's first group are still there for the next ones where one block holds all rows.
 template <class T>
 void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel,
-                               int64_t end_panel, T* packed) const {
+                               int64_t end_panel, bool first_group, T* packed) const {
     const int64_t k = depth_.begin(block);
     const int64_t depth = depth_.begin(block + 1) - k;
     const bool last = block + 1 == depth_.parts;
@@ -184,7 +187,6 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
         pack_panels(panels_, end_panel - 1, end_panel, own.b + k * n_, n_, depth,
                     packed_panel(end_panel - 1));
     }
-    static constexpr int32_t no_offset = 0;
     for (int64_t part = 0; part < rows.parts; part++) {
         const int64_t m = rows.begin(part);
         Product<T> product;
@@ -194,13 +196,13 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
         product.c_rows = y_rows_.data();
         product.rows = rows.begin(part + 1) - m;
         product.depth = depth;
-        product.run = depth;
-        product.run_stride = transpose_a_ ? m_ : 1;
+        product.runs = {depth, transpose_a_ ? m_ : 1};
         product.accumulate = block > 0;
         product.relu = last && relu_;
         if (strips_) {
             T* strips = packed + b_elements_;
-            pack_strips(product.a, transpose_a_ ? m_ : k_, transpose_a_, product.rows, depth, strips);
+            if (first_group || rows.parts > 1)
+                pack_strips(product.a, transpose_a_ ? m_ : k_, transpose_a_, product.rows, depth, strips);
             product.a = strips;
         }
         for (int64_t p = first_panel; p < end_panel; p++) {

@@ -53,11 +53,11 @@ inline __attribute__((always_inline)) void multiply_indexed(const Product<T>& p,
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; i++) row[i] = a_rows[i];
     const T* b = p.b;
-    const int64_t b_stride = p.b_stride, run = p.run, stride = p.run_stride;
-    for (int64_t first = 0; first < p.depth; first += run) {
+    const int64_t b_stride = p.b_stride, stride = p.runs.stride;
+    for (int64_t first = 0; first < p.depth; first += p.runs.length) {
         const T* a = p.a + p.a_columns[first];
 #pragma GCC unroll 4
-        for (int64_t k = run; k > 0; k--, a += stride, b += b_stride) {
+        for (int64_t k = std::min(p.runs.length, p.depth - first); k > 0; k--, a += stride, b += b_stride) {
             Vector<T> bk[Vectors];
 #pragma GCC unroll 4
             for (int j = 0; j < Vectors; j++) bk[j] = load(b + j * lanes<T>);
@@ -69,6 +69,17 @@ inline __attribute__((always_inline)) void multiply_indexed(const Product<T>& p,
     }
 }
 
+/// Starts fetching the tile of C, which is read when the product is done.
+template <class T, int Rows, int Vectors>
+inline __attribute__((always_inline)) void prefetch_tile(const Product<T>& p, int64_t row) {
+    constexpr int line = 64 / sizeof(T);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors * lanes<T>; j += line)
+            __builtin_prefetch(p.c + p.c_rows[row + i] + j, 1);
+}
+
 template <class T, int Rows, int Vectors, bool Strips>
 void multiply_tile(const Product<T>& p, int64_t row, int64_t tile) {
     Vector<T> sum[Rows][Vectors];
@@ -76,6 +87,7 @@ void multiply_tile(const Product<T>& p, int64_t row, int64_t tile) {
     for (int i = 0; i < Rows; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < Vectors; j++) sum[i][j] = Vector<T>{};
+    if (p.accumulate) prefetch_tile<T, Rows, Vectors>(p, row);
     if constexpr (Strips)
         multiply_strip<T, Rows, Vectors>(p, p.a + tile * p.depth * strip_rows, sum);
     else
@@ -146,6 +158,17 @@ void multiply_panel(const Product<T>& p) {
 }
 
 }  // namespace
+
+Runs runs_of(const std::vector<int32_t>& offsets) {
+    const int64_t count = static_cast<int64_t>(offsets.size());
+    if (count < 2) return {};
+    const auto step = [&](int64_t i) { return offsets[i] - offsets[i - 1]; };
+    Runs runs = {1, step(1)};
+    while (runs.length < count && step(runs.length) == runs.stride) runs.length++;
+    for (int64_t i = 1; i < count; i++)
+        if (i % runs.length != 0 && step(i) != runs.stride) return {};
+    return runs;
+}
 
 template <class T>
 void multiply(const Product<T>& product) {

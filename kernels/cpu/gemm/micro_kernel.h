@@ -1,6 +1,6 @@
 // The one inner loop of dense layers and convolutions: C (+)= A B, where A lies in one of two ways.
 //   indexed: A(i,k) = a[a_rows[i] + a_columns[k]]    pixels and taps of an image, or plain strides. Columns may
-//                                                    lie evenly in runs: only a run's first one is looked up.
+//                                                    lie evenly in runs.
 //   strips:  the rows of each tile apart (`tiles_of`), stored [depth][strip_rows], strip after strip; a_rows is
 //            null. Takes packing, and is the fastest.
 //   B(k,j) = b[k * b_stride + j]            a panel at most `panel_lanes` wide, readable in whole vectors
@@ -8,11 +8,23 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "gemm/blocking.h"
 #include "gemm/tasks.h"
 
 namespace magmadnn::cpu {
+
+/// Offsets that lie evenly: `length` of them from one on, `stride` apart; the last run may be shorter.
+struct Runs {
+    int64_t length = 1, stride = 1;
+};
+
+/// The table of columns that form one run.
+inline constexpr int32_t no_offset = 0;
+
+/// The longest runs that a table falls into.
+Runs runs_of(const std::vector<int32_t>& offsets);
 
 template <class T>
 struct Product {
@@ -25,8 +37,7 @@ struct Product {
     const int32_t* c_rows;
     int64_t rows;
     int64_t depth;
-    int64_t run = 1;          // columns of A from one looked-up place on; divides the depth
-    int64_t run_stride = 1;   // between two of them
+    Runs runs;                // of a_columns, of which only the first of each is read
     int columns;              // of C; B may hold more, up to whole vectors
     bool accumulate = false;  // add to C instead of overwriting it
     const T* bias = nullptr;  // [columns], added last
