@@ -1,187 +1,118 @@
-"""Training speed of this project beside its peers: whole steps through the public `fit`, alternating in one run.
+"""Speed of this project beside its peers: whole steps through the public `fit` and `predict`, alternating in one run.
 
-    python benchmarks/compare.py [--networks lenet5 mnist_convnet] [--batch 128] [--threads 2] [--rounds 7] [--json F]
+    python benchmarks/compare.py [--networks lenet5 vgg16] [--mode train] [--batch 128] [--peers torch] [--json F]
 
-Each round trains every contender on the same images, in turn; the figures are medians over the rounds. PyTorch takes
-part in its default and its channels-last layout, Keras (on JAX and on torch) where it is installed.
+Each round runs every contender on the same images, in turn; the figures are medians over the rounds. By default the
+peers are PyTorch's two layouts, each with and without torch.compile, which takes minutes for the large networks:
+`--peers torch torch-channels-last` does without. Keras takes part on request: `--peers keras-jax keras-torch`.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import gc
+import importlib.metadata
 import json
 import os
 import platform
 import statistics
-import subprocess
-import sys
 import time
 
-# A setting for other libraries' sake that slows current ones down.
-for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-    os.environ.pop(_name, None)
+import numpy as np
+from contenders import KERAS_MODES, TORCH_MODES, Keras, Ours, torch_contenders
 
-import numpy as np  # noqa: E402
+#: Network -> batch sizes in training.
+TRAINING = {
+    "mnist_convnet": [128], "lenet5": [128, 32], "mlp": [128, 32], "resnet20": [128], "vgg16": [4, 16],
+    "resnet50": [8], "alexnet": [32],
+}  # fmt: skip
+#: Networks whose prediction is measured, and the size of the batches.
+PREDICTION, PREDICTION_BATCH = ["mnist_convnet", "lenet5", "vgg16", "resnet20", "resnet50", "alexnet"], 32
+TINY = "8-8-2"
 
 
-def images(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Random images in the shape of MNIST's; two thirds of the pixels are zero, as there."""
+def images(count: int, shape) -> tuple[np.ndarray, np.ndarray]:
+    """Random images; of grey ones two thirds of the pixels are zero, as in MNIST. Labels of ten classes."""
     generator = np.random.default_rng(0)
-    x = generator.random((count, 28, 28, 1), dtype=np.float32)
-    x *= generator.random(x.shape) < 0.35
+    x = generator.random((count, *shape), dtype=np.float32)
+    if shape[-1] == 1:
+        x *= generator.random(x.shape) < 0.35
     return x, generator.integers(0, 10, count)
 
 
-class Ours:
-    """This project: one call of `fit` per round."""
-
-    name = "magmadnn_py"
-
-    def __init__(self, network: str, batch: int, x, y, threads: int):
-        import magmadnn_py as mdnn
-        from magmadnn_py import applications
-
-        mdnn.set_threads(threads)
-        builders = {"lenet5": applications.LeNet5, "mnist_convnet": applications.mnist_convnet, "mlp": applications.MLP}
-        self.model = builders[network]()
-        optimizer = mdnn.optimizers.SGD(0.01, momentum=0.9)
-        self.model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
-        self.x, self.y, self.batch = x, y, batch
-
-    def round(self) -> None:
-        self.model.fit(self.x, self.y, batch_size=self.batch, epochs=1, verbose=0)
+def contenders(ours: Ours, network: str, mode: str, batch: int, arguments):
+    yield ours
+    names = [name for name in arguments.peers if name in TORCH_MODES]
+    if names:
+        yield from torch_contenders(network, mode, batch, arguments.threads, names)
+    for name in arguments.peers:
+        if name in KERAS_MODES:
+            yield Keras(name, network, mode, batch, arguments.threads)
 
 
-class Torch:
-    """PyTorch's usual loop over shuffled batches of tensors in memory."""
-
-    def __init__(self, network: str, batch: int, x, y, threads: int, channels_last: bool):
-        import torch
-        from torch import nn
-
-        torch.set_num_threads(threads)
-        self.torch = torch
-        self.name = "torch channels-last" if channels_last else "torch default"
-        layers = {
-            "lenet5": lambda: [
-                nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2),
-                nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10),
-            ],
-            "mnist_convnet": lambda: [
-                nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
-                nn.Flatten(), nn.Dropout(0.5), nn.Linear(1600, 10),
-            ],
-            "mlp": lambda: [
-                nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10),
-            ],
-        }  # fmt: skip
-        self.model = nn.Sequential(*layers[network]())
-        self.x = torch.tensor(np.ascontiguousarray(x.transpose(0, 3, 1, 2)))
-        if channels_last:
-            self.model = self.model.to(memory_format=torch.channels_last)
-            self.x = self.x.contiguous(memory_format=torch.channels_last)
-        self.y = torch.tensor(y)
-        self.batch = batch
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
-
-    def round(self) -> None:
-        order = self.torch.randperm(len(self.x))
-        for first in range(0, len(order), self.batch):
-            rows = order[first : first + self.batch]
-            self.optimizer.zero_grad(set_to_none=True)
-            loss = self.torch.nn.functional.cross_entropy(self.model(self.x[rows]), self.y[rows])
-            loss.backward()
-            self.optimizer.step()
-        loss.item()
+def timed_round(contender) -> float:
+    start = time.perf_counter()
+    inside = contender.round()
+    return inside if inside is not None else time.perf_counter() - start
 
 
-class Keras:
-    """Keras in a process of its own, because its backend is chosen at import; it trains on request."""
-
-    def __init__(self, network: str, batch: int, x, y, threads: int, backend: str):
-        self.name = f"keras ({backend})"
-        # Passive: its threads must not spin while the others are measured.
-        settings = {"KERAS_BACKEND": backend, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
-        environment = {**os.environ, **settings}
-        command = [sys.executable, __file__, "--keras-worker", network, str(batch), str(len(x))]
-        self.process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def round(self) -> float:
-        """Returns the seconds measured inside the other process."""
-        self.process.stdin.write("round\n")
-        self.process.stdin.flush()
-        while not (line := self.process.stdout.readline()).startswith("seconds "):
-            if not line:
-                raise RuntimeError(f"{self.name} ended")
-        return float(line.split()[1])
+def warmed_up(found, shape, batch: int) -> tuple[dict, dict[str, float], dict[str, str]]:
+    """Runs each contender twice on one batch: contenders by name, seconds per step, and the reasons of failures."""
+    x, y = images(batch, shape)
+    running, seconds, failures = {}, {}, {}
+    for contender in found:
+        try:
+            contender.load(x, y)
+            first = timed_round(contender)
+            seconds[contender.name] = timed_round(contender)
+            running[contender.name] = contender
+            if first > 20:
+                print(f"  ({contender.name} took {first:.0f} s to start)", flush=True)
+        except Exception as error:  # a peer that does not run here must not end the comparison
+            if contender.name == Ours.name:
+                raise
+            failures[contender.name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    return running, seconds, failures
 
 
-def keras_worker(network: str, batch: int, count: int) -> None:
-    import keras
-    from keras import layers
-
-    x, y = images(count)
-    stacks = {
-        "lenet5": [(20, 5), (50, 5)],
-        "mnist_convnet": [(32, 3), (64, 3)],
-        "mlp": [],
-    }
-    stack = [layers.Input((28, 28, 1))]
-    for filters, size in stacks[network]:
-        stack += [layers.Conv2D(filters, size, activation="relu"), layers.MaxPooling2D(2)]
-    stack.append(layers.Flatten())
-    if network == "mnist_convnet":
-        stack.append(layers.Dropout(0.5))
-    units = {"lenet5": [500], "mnist_convnet": [], "mlp": [512, 512]}[network]
-    stack += [layers.Dense(n, activation="relu") for n in units] + [layers.Dense(10, activation="softmax")]
-    model = keras.Sequential(stack)
-    optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
-    model.compile(optimizer=optimizer, loss="sparse_categorical_crossentropy", metrics=["accuracy"])
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        model.fit(x, y, batch_size=batch, epochs=1, verbose=0)
-        print("seconds", time.perf_counter() - start, flush=True)
+def compare(network: str, mode: str, batch: int, arguments) -> dict:
+    print(f"\n{network}, {mode}, batch {batch}, {arguments.threads} threads", flush=True)
+    ours = Ours(network, mode, batch, arguments.threads)
+    shape = ours.model.input_shape[1:]
+    found = contenders(ours, network, mode, batch, arguments)
+    running, step_seconds, failures = warmed_up(found, shape, batch)
+    steps = min(max(1, round(arguments.seconds / statistics.median(step_seconds.values()))), 100)
+    x, y = images(steps * batch, shape)
+    for contender in running.values():
+        contender.load(x, y)
+    seconds: dict[str, list[float]] = {name: [] for name in running}
+    for number in range(arguments.rounds + (steps > 1)):
+        for name, contender in running.items():
+            taken = timed_round(contender)
+            if number or steps == 1:  # the first round of more images than the warm-up's is another one
+                seconds[name].append(taken)
+    for contender in running.values():
+        if isinstance(contender, Keras):
+            contender.close()
+    return report(network, mode, batch, steps * batch, seconds, failures)
 
 
-def contenders(network: str, batch: int, x, y, threads: int) -> list:
-    found = [Ours(network, batch, x, y, threads)]
-    if importlib.util.find_spec("torch"):
-        found += [Torch(network, batch, x, y, threads, channels_last) for channels_last in (False, True)]
-    if importlib.util.find_spec("keras"):
-        found += [
-            Keras(network, batch, x, y, threads, backend)
-            for backend in ("jax", "torch")
-            if importlib.util.find_spec(backend)
-        ]
-    return found
-
-
-def compare(network: str, batch: int, threads: int, rounds: int, count: int) -> dict:
-    x, y = images(count)
-    competitors = contenders(network, batch, x, y, threads)
-    seconds: dict[str, list[float]] = {c.name: [] for c in competitors}
-    for number in range(rounds + 1):
-        for competitor in competitors:
-            start = time.perf_counter()
-            inside = competitor.round()
-            taken = inside if inside is not None else time.perf_counter() - start
-            if number:  # the first round warms up
-                seconds[competitor.name].append(taken)
+def report(network, mode, batch, count, seconds: dict[str, list[float]], failures: dict[str, str]) -> dict:
+    """Prints and returns the rates, and the ratio to PyTorch's best."""
     rates = {name: count / statistics.median(times) for name, times in seconds.items()}
-    peers = {name: rate for name, rate in rates.items() if name.startswith("torch")}
-    print(f"\n{network}, batch {batch}, {threads} threads, median of {rounds} rounds of {count} images")
-    for name, rate in rates.items():
-        times = seconds[name]
+    print(f"  median of {len(seconds[Ours.name])} rounds of {count} images")
+    for name, times in seconds.items():
         spread = (max(times) - min(times)) / statistics.median(times)
-        ours = rates["magmadnn_py"] / rate
-        print(f"  {name:22} {rate:10,.0f} images/s   spread {100 * spread:4.0f} %   ours is {ours:5.2f} x")
-    ratio = rates["magmadnn_py"] / max(peers.values()) if peers else None
-    if ratio:
-        print(f"  against torch's best: {ratio:.2f} x")
-    return {"network": network, "batch": batch, "threads": threads, "images_per_second": rates, "ratio_to_torch": ratio}
+        ratio = rates[Ours.name] / rates[name]
+        print(f"  {name:28} {rates[name]:10,.1f} images/s   spread {100 * spread:4.0f} %   ours is {ratio:5.2f} x")
+    for name, reason in failures.items():
+        print(f"  {name:28} did not run: {reason}")
+    torch_rates = {name: rate for name, rate in rates.items() if name in TORCH_MODES}
+    best = max(torch_rates, key=torch_rates.get) if torch_rates else None
+    return {
+        "network": network, "mode": mode, "batch": batch, "images_per_second": rates, "did_not_run": failures,
+        "best_torch": best, "ratio_to_torch": rates[Ours.name] / rates[best] if best else None,
+    }  # fmt: skip
 
 
 def tiny_step(threads: int) -> dict:
@@ -204,32 +135,71 @@ def tiny_step(threads: int) -> dict:
         model.fit(x, y, batch_size=batch, verbose=0)
         times.append((time.perf_counter() - start) / (rows // batch) * 1e6)
     step = statistics.median(times)
-    print(f"\n8-8-2 dense network, batch 32: {step:.1f} microseconds per step (shuffling included)")
-    return {"network": "8-8-2", "microseconds_per_step": step}
+    print(f"\n{TINY} dense network, train, batch 32: {step:.1f} microseconds per step (shuffling included)", flush=True)
+    return {"network": TINY, "mode": "train", "batch": 32, "microseconds_per_step": step}
+
+
+def print_table(results: list[dict], peers: list[str]) -> None:
+    print(f"\nPyTorch took part as: {', '.join(name for name in peers if name in TORCH_MODES) or 'nothing'}.\n")
+    print("| network | batch | what | magmadnn_py, images/s | PyTorch's best, images/s | which | ratio |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for result in results:
+        if best := result.get("best_torch"):
+            ours, theirs = (result["images_per_second"][name] for name in (Ours.name, best))
+            what = f"{result['network']} | {result['batch']} | {result['mode']}"
+            print(f"| {what} | {ours:,.1f} | {theirs:,.1f} | {best} | {result['ratio_to_torch']:.2f} x |")
+
+
+def workloads(arguments):
+    """(network, mode, batch) of each comparison."""
+    modes = ["train", "predict"] if arguments.mode == "both" else [arguments.mode]
+    for mode in modes:
+        for network in TRAINING:
+            if network in arguments.networks and (mode == "train" or network in PREDICTION):
+                usual = TRAINING[network] if mode == "train" else [PREDICTION_BATCH]
+                yield from ((network, mode, batch) for batch in arguments.batch or usual)
+
+
+def versions() -> dict[str, str]:
+    found = {}
+    for name in ("magmadnn-py", "torch", "keras", "jax"):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", nargs="+", default=["mnist_convnet", "lenet5"])
-    parser.add_argument("--batch", type=int, default=128)
+    names = [*TRAINING, TINY]
+    parser.add_argument("--networks", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--mode", choices=["train", "predict", "both"], default="both")
+    parser.add_argument("--batch", nargs="+", type=int, help="in place of the usual batch sizes")
+    parser.add_argument("--peers", nargs="*", choices=[*TORCH_MODES, *KERAS_MODES], default=list(TORCH_MODES))
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--images", type=int, default=128 * 60)
-    parser.add_argument("--json")
-    parser.add_argument("--keras-worker", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1.5, help="about how long a round is; at least one step")
+    parser.add_argument("--json", help="a file for the figures")
     arguments = parser.parse_args()
-    if arguments.keras_worker:
-        network, batch, count = arguments.keras_worker
-        keras_worker(network, int(batch), int(count))
-        return
-    results = [
-        compare(network, arguments.batch, arguments.threads, arguments.rounds, arguments.images)
-        for network in arguments.networks
-    ]
-    results.append(tiny_step(arguments.threads))
+    results = []
+    for workload in workloads(arguments):
+        results.append(compare(*workload, arguments))
+        save(results, arguments)
+        gc.collect()  # large networks
+    if TINY in arguments.networks and arguments.mode != "predict":
+        results.append(tiny_step(arguments.threads))
+        save(results, arguments)
+    print_table(results, arguments.peers)
+
+
+def save(results: list[dict], arguments) -> None:
+    """Writes what there is so far."""
     if arguments.json:
+        machine = {"machine": platform.processor() or platform.machine(), "cores": os.cpu_count()}
+        about = {**machine, "threads": arguments.threads, "versions": versions(), "peers": arguments.peers}
         with open(arguments.json, "w") as file:
-            json.dump({"machine": platform.processor() or platform.machine(), "results": results}, file, indent=2)
+            json.dump({**about, "results": results}, file, indent=2)
 
 
 if __name__ == "__main__":

@@ -103,7 +103,7 @@ bool can_share(const py::array& array, DType dtype) {
 
 void check_range_of_uint64(const py::array& array) {
     if (array.dtype().kind() != 'u' || array.dtype().itemsize() != 8 || array.size() == 0) return;
-    const py::object highest = array.attr("max")();
+    const py::int_ highest(array.attr("max")());  // NumPy 1 would compare its own scalar as a float
     if (highest > py::int_(std::numeric_limits<int64_t>::max()))
         throw std::overflow_error("from_array: got the uint64 value " + text_of(highest) +
                                   ", which int64 does not hold");

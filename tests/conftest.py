@@ -1,4 +1,4 @@
-"""Settings shared by all tests. (That this file is here puts `tests/` on the path: `from cases.conv import CASES`.)
+"""Settings shared by all tests. (That this file is here puts `tests/` on the path: `from ops import checks`.)
 
 The installed package is tested, not the sources beside the tests, which have no compiled core: the sources' folder is
 taken off the path, and the tests run in another folder, so that the processes they start do not find it either.
@@ -24,9 +24,14 @@ settings.register_profile("repeatable", derandomize=True, deadline=None, max_exa
 settings.load_profile("repeatable")
 
 
+# No test depends on the clock, or on what an earlier run left in the user's cache folder.
+os.environ["MAGMADNN_TUNE"] = "off"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _away_from_the_sources(tmp_path_factory):
     before = Path.cwd()
+    os.environ["MAGMADNN_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     os.chdir(tmp_path_factory.mktemp("work"))
     yield
     os.chdir(before)

@@ -64,6 +64,7 @@ struct Operands {
     const T* source;
     const T* weights;
     const T* bias;
+    const T* residual;  // laid out as the target
     T* target;
     bool relu;
 };
@@ -96,8 +97,10 @@ inline void multiply_rows(const PhaseTables& tables, int64_t row, int64_t c, con
     }
     for (int i = 0; i < Rows; i++)
         for (int j = 0; j < Accesses; j++) {
+            const int64_t place = tables.target_rows[row + i] + c + j * Width;
+            if (o.residual) sum[i][j] += load_lanes<Width>(o.residual + place);
             if (o.relu) sum[i][j] = sum[i][j] < V{} ? V{} : sum[i][j];
-            store_lanes(o.target + tables.target_rows[row + i] + c + j * Width, sum[i][j]);
+            store_lanes(o.target + place, sum[i][j]);
         }
 }
 
@@ -136,7 +139,7 @@ class DepthwiseConvolution : public Kernel {
         for (const Phase& phase : combinations(axes_))
             phases_.push_back(make_tables(source_, phase, target_, shape_));
     }
-    bool bias_ = false, relu_ = false;
+    bool bias_ = false, residual_ = false, relu_ = false;
 
   private:
     ConvolutionShape shape_;
@@ -152,15 +155,18 @@ template <class T>
 void DepthwiseConvolution<T>::run(const Arguments& arguments, ThreadPool& pool) {
     const T* weights = arguments.input<T>(1);
     const T* bias = bias_ ? arguments.input<T>(2) : nullptr;
+    const T* residual = residual_ ? arguments.input<T>(2 + bias_) : nullptr;
     T* workspace = static_cast<T*>(arguments.workspace);
     run_tasks(pool, serial_, source_.blocks(), [&](int64_t task, int worker) {
         const Block block = source_.block(task);
         const T* source =
             source_.prepare(arguments.input<T>(0), block, workspace + worker * source_.copy_elements());
-        for (const PhaseTables& tables : phases_)
+        for (const PhaseTables& tables : phases_) {
+            const int64_t start = target_start(block, tables.phase, target_);
             multiply_block<T>(tables, block.rows(tables.phase), shape_.channels,
-                              {source, weights, bias,
-                               arguments.output<T>(0) + target_start(block, tables.phase, target_), relu_});
+                              {source, weights, bias, residual ? residual + start : nullptr,
+                               arguments.output<T>(0) + start, relu_});
+        }
     });
 }
 
@@ -171,6 +177,7 @@ struct Forward : DepthwiseConvolution<T> {
     Forward(const Signature& s, const ConvolutionShape& shape)
         : DepthwiseConvolution<T>(s, shape, forward_axes(shape), shape.output) {
         this->bias_ = s.attributes.flag("bias");
+        this->residual_ = s.attributes.flag("residual");
         this->relu_ = s.attributes.text("activation") == "relu";
     }
 };

@@ -20,7 +20,7 @@ class DirectConvolution : public Kernel {
     enum class Direction { forward, input_gradient };
     DirectConvolution(const Signature& s, Direction direction, const ConvolutionShape& shape);
 
-    bool bias_ = false, relu_ = false;
+    bool bias_ = false, residual_ = false, relu_ = false;
 
   private:
     struct PhaseTables {
@@ -36,7 +36,7 @@ class DirectConvolution : public Kernel {
     void add_phase(const Phase& phase);
     void pack_tap(const T* weights, int64_t unit, T* packed) const;
     void run_block(const T* source, const Block& block, int64_t first_unit, int64_t end_unit, const T* packed,
-                   const T* bias, T* target) const;
+                   const T* bias, const T* residual, T* target) const;
 
     ConvolutionShape shape_;
     Direction direction_;
@@ -119,6 +119,7 @@ void DirectConvolution<T>::run(const Arguments& arguments, ThreadPool& pool) {
     const T* source = arguments.input<T>(0);
     const T* weights = arguments.input<T>(1);
     const T* bias = bias_ ? arguments.input<T>(2) : nullptr;
+    const T* residual = residual_ ? arguments.input<T>(2 + bias_) : nullptr;
     T* target = arguments.output<T>(0);
     T* packed = static_cast<T*>(arguments.workspace);
     T* copies = packed + packed_elements_;
@@ -135,14 +136,15 @@ void DirectConvolution<T>::run(const Arguments& arguments, ThreadPool& pool) {
         const int64_t part = task % column_parts_;
         const Block block = source_.block(task / column_parts_);
         const T* start = source_.prepare(source, block, copies + worker * copy_elements_);
-        run_block(start, block, columns.begin(part), columns.begin(part + 1), packed, bias, target);
+        run_block(start, block, columns.begin(part), columns.begin(part + 1), packed, bias, residual, target);
     });
 }
 
 /// A block of positions times some of the (group, panel) units.
 template <class T>
 void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_t first_unit,
-                                     int64_t end_unit, const T* packed, const T* bias, T* target) const {
+                                     int64_t end_unit, const T* packed, const T* bias, const T* residual,
+                                     T* target) const {
     for (const PhaseTables& tables : phases_) {
         Product<T> product;
         product.a_rows = tables.source_rows.data();
@@ -152,7 +154,7 @@ void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_
         product.rows = block.rows(tables.phase);
         product.depth = static_cast<int64_t>(tables.source_columns.size());
         product.relu = relu_;
-        T* start = target + target_start(block, tables.phase, target_);
+        const int64_t start = target_start(block, tables.phase, target_);
         for (int64_t unit = first_unit; unit < end_unit; unit++) {
             const int64_t group = unit / panels_.count();
             const int64_t panel = unit % panels_.count();
@@ -161,9 +163,10 @@ void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_
             product.b =
                 packed + group * packed_group_ + tables.packed_start + panels_.first(panel) * product.depth;
             product.b_stride = panels_.packed_lanes(panel);
-            product.c = start + column;
+            product.c = target + start + column;
             product.columns = panels_.columns_of(panel);
             product.bias = bias ? bias + column : nullptr;
+            product.residual = residual ? residual + start + column : nullptr;
             multiply(product);
         }
     }
@@ -176,6 +179,7 @@ class Forward : public DirectConvolution<T> {
         : DirectConvolution<T>(s, DirectConvolution<T>::Direction::forward,
                                {s.attributes, s.inputs[0].shape, s.inputs[1].shape, s.outputs[0].shape}) {
         this->bias_ = s.attributes.flag("bias");
+        this->residual_ = s.attributes.flag("residual");
         this->relu_ = s.attributes.text("activation") == "relu";
     }
 };

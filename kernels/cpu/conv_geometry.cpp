@@ -49,7 +49,7 @@ bool tables_reach(const Signature& s) {
 
 bool epilogue_is_known(const Signature& s) {
     const std::string& activation = s.attributes.text("activation");
-    return !s.attributes.flag("residual") && (activation == "linear" || activation == "relu");
+    return activation == "linear" || activation == "relu";
 }
 
 Axes forward_axes(const ConvolutionShape& shape) {

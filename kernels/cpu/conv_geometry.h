@@ -33,7 +33,7 @@ struct ConvolutionShape {
 /// Whether the images and weights of a signature are within reach of 32-bit index tables.
 bool tables_reach(const Signature& s);
 
-/// Whether a convolution's epilogue is one that the kernels know: bias, and then perhaps a ReLU.
+/// Whether a convolution's epilogue is one that the kernels know: bias, residual, and then perhaps a ReLU.
 bool epilogue_is_known(const Signature& s);
 
 /// One kernel tap of an axis: its index in the weights, and its place in the source relative to position 0.

@@ -1,264 +1,88 @@
-// normalize and its gradient, for batch, layer, group and instance normalization alike. The tensor is seen as
-//   x[outer][rows][width], width = groups * size: statistics over rows and size, one for each outer and
-//   group; scale and offset depend on the position in the width alone.
-// With rows == 1 (layer-norm) a group is one contiguous segment; otherwise columns are summed and then put
-// together.
-//   k outer index, g group, w position in the width, rstd 1 / sqrt(variance + epsilon)
-#include <cmath>
-
-#include "loops.h"
-#include "registration.h"
+// normalize. One pass over x for the statistics, a second one for the values, residual and ReLU included.
+#include "norm.h"
 
 namespace magmadnn::cpu {
 namespace {
 
-struct Layout {
-    int64_t outer = 1, rows = 1, groups = 1, size = 1, width = 1;
-    int64_t fold = 1;                  // rows taken as one where the width fills no vectors
-    std::vector<int64_t> scale_index;  // of each position in the width; empty where it is the position itself
-    int64_t scale_size = 1;
-
-    int64_t folded_width() const { return width * fold; }
-    int64_t scale_at(int64_t w) const { return scale_index.empty() ? w : scale_index[w]; }
-    double count() const { return static_cast<double>(rows * size); }
-
-    /// False where the axes and the shape of the scale do not fit the form above.
-    bool find(const Shape& x, const Shape& scale, const std::vector<int64_t>& axes) {
-        Shape extents, scale_extents;
-        std::vector<bool> reduced;
-        for (size_t i = 0; i < x.size(); i++) {
-            if (x[i] == 1) continue;
-            extents.push_back(x[i]);
-            scale_extents.push_back(scale[i]);
-            reduced.push_back(std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end());
-        }
-        const int rank = static_cast<int>(extents.size());
-        if (rank == 0) return true;
-        int split = 0;  // where the width starts: not after an axis along which the scale varies
-        while (split < rank - 1 && scale_extents[split] == 1) split++;
-        while (split >= 0 &&
-               !(kept_then_reduced(reduced, 0, split) && kept_then_reduced(reduced, split, rank)))
-            split--;
-        if (split < 0) return false;
-        for (int i = 0; i < rank; i++) {
-            if (i < split)
-                (reduced[i] ? rows : outer) *= extents[i];
-            else
-                (reduced[i] ? size : groups) *= extents[i];
-        }
-        width = groups * size;
-        if (width < 32 && rows >= 64) fold = 16;
-        index_scale({extents.begin() + split, extents.end()},
-                    {scale_extents.begin() + split, scale_extents.end()});
-        return true;
-    }
-
-  private:
-    static bool kept_then_reduced(const std::vector<bool>& reduced, int begin, int end) {
-        for (int i = begin + 1; i < end; i++)
-            if (reduced[i - 1] && !reduced[i]) return false;
-        return true;
-    }
-    void index_scale(const Shape& extents, const Shape& scale_extents) {
-        scale_size = element_count(scale_extents);
-        if (scale_size == width) return;
-        const Shape strides = broadcast_strides(scale_extents, extents);
-        for (int64_t w = 0; w < width; w++) {
-            Odometer position;
-            position.set(w, extents.data(), strides.data(), static_cast<int>(extents.size()));
-            scale_index.push_back(position.offset);
-        }
-    }
-};
-
-constexpr int64_t row_block = 64;  // rows whose sums are taken in T before they join the totals in double
-
-// --- loops over columns
-
-/// Calls strip(w, vectors) over the width in strips of four, then one vector, then column(w) for what is
-/// left.
-template <class T, class Strip, class Column>
-inline void each_strip(int64_t width, Strip&& strip, Column&& column) {
-    constexpr int L = lanes<T>;
-    int64_t w = 0;
-    for (; w + 4 * L <= width; w += 4 * L) strip(w, std::integral_constant<int, 4>{});
-    for (; w + L <= width; w += L) strip(w, std::integral_constant<int, 1>{});
-    for (; w < width; w++) column(w);
-}
-
-/// Mean and summed squared deviation of each column over a few rows, in two passes.
+/// Sums of x - first and of its square for each column over a few rows, where first is the first row: a
+/// number of the column's own size, so that little is lost however far from zero the column lies.
 template <class T>
-void block_moments(const T* x, int64_t rows, int64_t width, T* mean, T* m2) {
+void block_sums(const T* x, int64_t rows, int64_t width, T* sums, T* squares) {
     constexpr int L = lanes<T>;
-    const T share = T(1) / static_cast<T>(rows);
     each_strip<T>(
         width,
         [&](int64_t w, auto vectors) {
-            Vector<T> sum[vectors], square[vectors], center[vectors];
-            for (int j = 0; j < vectors; j++) sum[j] = square[j] = Vector<T>{};
-            for (int64_t r = 0; r < rows; r++)
-                for (int j = 0; j < vectors; j++) sum[j] += load(x + r * width + w + j * L);
-            for (int j = 0; j < vectors; j++) center[j] = sum[j] * share;
-            for (int64_t r = 0; r < rows; r++)
+            Vector<T> first[vectors], sum[vectors], square[vectors];
+            for (int j = 0; j < vectors; j++) {
+                first[j] = load(x + w + j * L);
+                sum[j] = square[j] = Vector<T>{};
+            }
+            for (int64_t r = 1; r < rows; r++)
                 for (int j = 0; j < vectors; j++) {
-                    const Vector<T> d = load(x + r * width + w + j * L) - center[j];
+                    const Vector<T> d = load(x + r * width + w + j * L) - first[j];
+                    sum[j] += d;
                     square[j] += d * d;
                 }
             for (int j = 0; j < vectors; j++) {
-                store(mean + w + j * L, center[j]);
-                store(m2 + w + j * L, square[j]);
+                store(sums + w + j * L, sum[j]);
+                store(squares + w + j * L, square[j]);
             }
         },
         [&](int64_t w) {
             T sum = 0, square = 0;
-            for (int64_t r = 0; r < rows; r++) sum += x[r * width + w];
-            const T center = sum * share;
-            for (int64_t r = 0; r < rows; r++)
-                square += (x[r * width + w] - center) * (x[r * width + w] - center);
-            mean[w] = center;
-            m2[w] = square;
+            for (int64_t r = 1; r < rows; r++) {
+                const T d = x[r * width + w] - x[w];
+                sum += d;
+                square += d * d;
+            }
+            sums[w] = sum;
+            squares[w] = square;
         });
 }
 
-/// Joins the moments of `n_block` further rows to those of n (Chan, Golub, LeVeque 1979).
-template <class B>
-void merge_moments(double* mean, double* m2, double n, const B* block_mean, const B* block_m2, double n_block,
-                   int64_t width) {
-    const double share = n_block / (n + n_block), weight = n * share;
-    for (int64_t w = 0; w < width; w++) {
-        const double delta = static_cast<double>(block_mean[w]) - mean[w];
-        mean[w] += delta * share;
-        m2[w] += static_cast<double>(block_m2[w]) + delta * delta * weight;
+/// Joins the mean and the summed squared deviation of `rows` further rows to those of n (Chan, Golub, LeVeque
+/// 1979).
+struct Merge {
+    double share, weight;
+    Merge(double n, double rows) : share(rows / (n + rows)), weight(n * share) {}
+    void operator()(double& mean, double& m2, double further_mean, double further_m2) const {
+        const double delta = further_mean - mean;
+        mean += delta * share;
+        m2 += further_m2 + delta * delta * weight;
     }
-}
-
-/// Adds to totals[w] the sum of dy and to totals[width + w] the sum of dy * (x - mean[w]), over some rows.
-template <class T>
-void block_products(const T* dy, const T* x, const T* mean, int64_t rows, int64_t width, double* totals) {
-    constexpr int L = lanes<T>;
-    each_strip<T>(
-        width,
-        [&](int64_t w, auto vectors) {
-            Vector<T> sum[vectors], product[vectors], center[vectors];
-            for (int j = 0; j < vectors; j++) {
-                sum[j] = product[j] = Vector<T>{};
-                center[j] = load(mean + w + j * L);
-            }
-            for (int64_t r = 0; r < rows; r++)
-                for (int j = 0; j < vectors; j++) {
-                    const Vector<T> d = load(dy + r * width + w + j * L);
-                    sum[j] += d;
-                    product[j] += d * (load(x + r * width + w + j * L) - center[j]);
-                }
-            T lane[L];
-            for (int j = 0; j < vectors; j++) {
-                store(lane, sum[j]);
-                for (int i = 0; i < L; i++) totals[w + j * L + i] += static_cast<double>(lane[i]);
-                store(lane, product[j]);
-                for (int i = 0; i < L; i++) totals[width + w + j * L + i] += static_cast<double>(lane[i]);
-            }
-        },
-        [&](int64_t w) {
-            T sum = 0, product = 0;
-            for (int64_t r = 0; r < rows; r++) {
-                sum += dy[r * width + w];
-                product += dy[r * width + w] * (x[r * width + w] - mean[w]);
-            }
-            totals[w] += static_cast<double>(sum);
-            totals[width + w] += static_cast<double>(product);
-        });
-}
-
-/// Repeats the first `width` elements until there are `fold` times as many.
-template <class T>
-void repeat(T* values, int64_t width, int64_t fold) {
-    for (int64_t i = width; i < width * fold; i++) values[i] = values[i - width];
-}
-
-/// Sum of f(i) over [0, n) with f returning vectors: in T over blocks of a few hundred, in double across
-/// them.
-template <class T, class F>
-double sum_segment(const int64_t n, F&& f) {
-    constexpr int64_t block = 32 * lanes<T>;
-    double total = 0;
-    int64_t i = 0;
-    while (i + lanes<T> <= n) {
-        Vector<T> sum{};
-        for (const int64_t end = std::min(i + block, n); i + lanes<T> <= end; i += lanes<T>)
-            sum += f(i, lanes<T>);
-        total += static_cast<double>(sum_lanes<T>(sum));
-    }
-    if (i < n) total += static_cast<double>(sum_lanes<T>(f(i, static_cast<int>(n - i))));
-    return total;
-}
-
-/// The vector at p + i of which `count` elements exist; the rest is 0.
-template <class T>
-inline Vector<T> part(const T* p, int64_t i, int count) {
-    return count == lanes<T> ? load(p + i) : load_partial(p + i, count);
-}
-template <class T>
-inline void store_part(T* p, int64_t i, int count, Vector<T> v) {
-    if (count == lanes<T>)
-        store(p + i, v);
-    else
-        store_partial(p + i, v, count);
-}
-template <class T, class F>
-inline void each_part(int64_t n, F&& f) {
-    int64_t i = 0;
-    for (; i + lanes<T> <= n; i += lanes<T>) f(i, lanes<T>);
-    if (i < n) f(i, static_cast<int>(n - i));
-}
-
-// --- both kernels
-
-/// What the two kernels share: the layout, and how rows are cut for the threads.
-template <class T>
-class Normalization : public Kernel {
-  protected:
-    Normalization(const Signature& s, const TensorType& x, const TensorType& scale)
-        : threads_(s.threads), epsilon_(s.attributes.number("epsilon")) {
-        l_.find(x.shape, scale.shape, s.attributes.integers("axes"));
-    }
-
-    double rstd(double variance) const { return 1 / std::sqrt(variance + epsilon_); }
-
-    /// Scale or offset spread over the width, in `buffer` unless it has that form already.
-    const T* spread(const T* values, T* buffer) const {
-        if (l_.scale_index.empty()) return values;
-        for (int64_t w = 0; w < l_.width; w++) buffer[w] = values[l_.scale_index[w]];
-        return buffer;
-    }
-
-    /// Parts of the rows of one outer index, in whole folds, for `streams` passes over memory.
-    Parts cut_rows(int streams, ThreadPool& pool) const {
-        const double cost =
-            0.1 * streams * static_cast<double>(l_.folded_width() * static_cast<int64_t>(sizeof(T)) / 4);
-        return Parts((l_.rows + l_.fold - 1) / l_.fold, grain_for(cost), pool.size());
-    }
-    int64_t row_of(int64_t folded) const { return std::min(folded * l_.fold, l_.rows); }
-    double cost_of_outer(int streams) const {
-        return 0.1 * streams * static_cast<double>(l_.rows * l_.width * static_cast<int64_t>(sizeof(T)) / 4);
-    }
-
-    /// body(first row, rows, width) for rows [begin, end) in blocks; folded rows count as one, of the folded
-    /// width.
-    template <class Body>
-    void each_block(int64_t begin, int64_t end, Body&& body) const {
-        const int64_t folded = (end - begin) / l_.fold;
-        for (int64_t r = 0; r < folded; r += row_block)
-            body(begin + r * l_.fold, std::min(row_block, folded - r), l_.folded_width());
-        const int64_t rest = (end - begin) - folded * l_.fold;
-        if (rest > 0) body(end - rest, rest, l_.width);
-    }
-
-    Layout l_;
-    int threads_;
-    double epsilon_;
 };
 
-// --- normalize
+void merge_moments(double* mean, double* m2, double n, const double* further_mean, const double* further_m2,
+                   double rows, int64_t width) {
+    const Merge merge(n, rows);
+    for (int64_t w = 0; w < width; w++) merge(mean[w], m2[w], further_mean[w], further_m2[w]);
+}
+
+/// The same for rows whose sums were taken around their first one.
+template <class T>
+void merge_sums(double* mean, double* m2, double n, const T* first, const T* sums, const T* squares,
+                double rows, int64_t width) {
+    const Merge merge(n, rows);
+    for (int64_t w = 0; w < width; w++) {
+        const auto sum = static_cast<double>(sums[w]);
+        const double from_first = sum / rows;
+        merge(mean[w], m2[w], static_cast<double>(first[w]) + from_first,
+              static_cast<double>(squares[w]) - sum * from_first);
+    }
+}
+
+/// One row of results; `residual` is read only with Residual.
+template <bool Residual, bool Relu, class T>
+void normalize_row(const T* x, const T* center, const T* factor, const T* offset, const T* residual, T* y,
+                   int64_t width) {
+#pragma GCC ivdep
+    for (int64_t w = 0; w < width; w++) {
+        T v = normal(x[w], center[w], factor[w], offset[w]);
+        if constexpr (Residual) v += residual[w];
+        if constexpr (Relu) v = v < 0 ? T(0) : v;
+        y[w] = v;
+    }
+}
 
 template <class T>
 class Normalize final : public Normalization<T> {
@@ -266,7 +90,11 @@ class Normalize final : public Normalization<T> {
     using Base::l_;
 
   public:
-    explicit Normalize(const Signature& s) : Base(s, s.inputs[0], s.inputs[1]) {}
+    explicit Normalize(const Signature& s) : Base(s, s.inputs[0], s.inputs[1]) {
+        row_ = this->residual_ ? this->relu_ ? normalize_row<true, true, T> : normalize_row<true, false, T>
+               : this->relu_   ? normalize_row<false, true, T>
+                               : normalize_row<false, false, T>;
+    }
 
     size_t workspace_bytes() const override {
         Carver carver;
@@ -276,7 +104,13 @@ class Normalize final : public Normalization<T> {
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
         Carver carver(arguments.workspace);
-        Tensors t{arguments.input<T>(0), nullptr, nullptr, arguments.output<T>(0), arguments.output<T>(1),
+        const T* x = arguments.input<T>(0);
+        Tensors t{x,
+                  nullptr,
+                  nullptr,
+                  this->residual_ ? arguments.input<T>(3) : x,
+                  arguments.output<T>(0),
+                  arguments.output<T>(1),
                   arguments.output<T>(2)};
         Part* parts = carve(carver, &t.scale, &t.offset);
         t.scale = this->spread(arguments.input<T>(1), const_cast<T*>(t.scale));
@@ -303,14 +137,14 @@ class Normalize final : public Normalization<T> {
 
   private:
     struct Tensors {
-        const T *x, *scale, *offset;
+        const T *x, *scale, *offset, *residual;
         T *y, *mean, *variance;
     };
     // Of a thread: moments of the columns (of the folded width while it counts), of a block, and the final
     // factors.
     struct Part {
         double *mean, *m2;
-        T *block_mean, *block_m2;
+        T *sums, *squares;
         T *center, *factor, *offset;
     };
 
@@ -325,7 +159,7 @@ class Normalize final : public Normalization<T> {
             const int64_t n = l_.folded_width();
             Part part;
             part.mean = carver.take<double>(n), part.m2 = carver.take<double>(n);
-            part.block_mean = carver.take<T>(n), part.block_m2 = carver.take<T>(n);
+            part.sums = carver.take<T>(n), part.squares = carver.take<T>(n);
             part.center = carver.take<T>(n), part.factor = carver.take<T>(n), part.offset = carver.take<T>(n);
             if (scale) parts[i] = part;
         }
@@ -347,11 +181,14 @@ class Normalize final : public Normalization<T> {
         });
         t.mean[i] = center;
         t.variance[i] = static_cast<T>(squares / l_.count());
-        const T factor = static_cast<T>(this->rstd(squares / l_.count()));
+        const T factor = static_cast<T>(this->rstd(t.variance[i]));
         each_part<T>(n, [&](int64_t j, int count) {
             const Vector<T> scale = part(t.scale + first, j, count) * factor;
-            store_part(t.y + i * n, j, count,
-                       (part(x, j, count) - center) * scale + part(t.offset + first, j, count));
+            Vector<T> v =
+                normal(part(x, j, count), broadcast(center), scale, part(t.offset + first, j, count));
+            if (this->residual_) v += part(t.residual + i * n, j, count);
+            if (this->relu_) v = v < Vector<T>{} ? Vector<T>{} : v;
+            store_part(t.y + i * n, j, count, v);
         });
     }
     static Vector<T> leading(T value, int count) {
@@ -372,8 +209,9 @@ class Normalize final : public Normalization<T> {
                 n = unfold(p, n);
                 folded = false;
             }
-            block_moments(x + row * l_.width, rows, width, p.block_mean, p.block_m2);
-            merge_moments(p.mean, p.m2, n, p.block_mean, p.block_m2, static_cast<double>(rows), width);
+            const T* first = x + row * l_.width;
+            block_sums(first, rows, width, p.sums, p.squares);
+            merge_sums(p.mean, p.m2, n, first, p.sums, p.squares, static_cast<double>(rows), width);
             n += static_cast<double>(rows);
         });
         if (folded) unfold(p, n);
@@ -395,12 +233,12 @@ class Normalize final : public Normalization<T> {
             double* m2 = p.m2 + g * l_.size;
             for (int64_t j = 1; j < l_.size; j++)
                 merge_moments(mean, m2, rows * static_cast<double>(j), mean + j, m2 + j, rows, 1);
-            const double variance = *m2 / l_.count();
+            const T variance = static_cast<T>(*m2 / l_.count());
             t.mean[k * l_.groups + g] = static_cast<T>(*mean);
-            t.variance[k * l_.groups + g] = static_cast<T>(variance);
+            t.variance[k * l_.groups + g] = variance;
             for (int64_t w = g * l_.size; w < (g + 1) * l_.size; w++) {
                 p.center[w] = static_cast<T>(*mean);
-                p.factor[w] = static_cast<T>(this->rstd(variance) * static_cast<double>(t.scale[w]));
+                p.factor[w] = this->factor(variance, t.scale[w]);
                 p.offset[w] = t.offset[w];
             }
         }
@@ -410,13 +248,8 @@ class Normalize final : public Normalization<T> {
     void apply(const Tensors& t, int64_t k, int64_t begin, int64_t end, const Part& p) const {
         this->each_block(begin, end, [&](int64_t row, int64_t rows, int64_t width) {
             const int64_t first = (k * l_.rows + row) * l_.width;
-            for (int64_t r = 0; r < rows; r++) {
-                const T* x = t.x + first + r * width;
-                T* y = t.y + first + r * width;
-                const T *center = p.center, *factor = p.factor, *offset = p.offset;
-#pragma GCC ivdep
-                for (int64_t w = 0; w < width; w++) y[w] = (x[w] - center[w]) * factor[w] + offset[w];
-            }
+            for (int64_t i = first; i < first + rows * width; i += width)
+                row_(t.x + i, p.center, p.factor, p.offset, t.residual + i, t.y + i, width);
         });
     }
 
@@ -436,254 +269,19 @@ class Normalize final : public Normalization<T> {
             apply(t, k, this->row_of(cut.begin(i)), this->row_of(cut.end(i)), parts[0]);
         });
     }
+
+    decltype(&normalize_row<false, false, T>) row_;
 };
 
-// --- normalize_gradient
-
-// With g = dy * scale, xhat = (x - mean) * rstd and means over a group:
-//   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)),  dscale = sum of dy * xhat,  doffset = sum of dy
 template <class T>
-class NormalizeGradient final : public Normalization<T> {
-    using Base = Normalization<T>;
-    using Base::l_;
+bool supports(const Signature& s) {
+    return fits_normalization<T>(s, s.inputs[0], s.inputs[1], s.inputs[2]);
+}
 
-  public:
-    explicit NormalizeGradient(const Signature& s) : Base(s, s.inputs[1], s.inputs[2]) {}
-
-    size_t workspace_bytes() const override {
-        Carver carver;
-        carve(carver, nullptr);
-        return carver.used();
-    }
-
-    void run(const Arguments& arguments, ThreadPool& pool) override {
-        Carver carver(arguments.workspace);
-        Tensors t{arguments.input<T>(0), arguments.input<T>(1), nullptr,
-                  arguments.input<T>(3), arguments.input<T>(4), arguments.output<T>(0)};
-        Part* parts = carve(carver, &t.scale);
-        t.scale = this->spread(arguments.input<T>(2), const_cast<T*>(t.scale));
-        int64_t used = 1;  // parts that hold sums for dscale and doffset
-        if (l_.rows == 1 || l_.outer >= pool.size()) {
-            const Parts cut(l_.outer, grain_for(this->cost_of_outer(5)), pool.size());
-            used = cut.parts;
-            pool.each(cut.parts, [&](int64_t i, int) {
-                clear(parts[i].gradients, l_.width);
-                if (l_.rows == 1)
-                    segments(t, cut.begin(i), cut.end(i), parts[i]);
-                else
-                    for (int64_t k = cut.begin(i); k < cut.end(i); k++) alone(t, k, parts[i]);
-            });
-        } else {
-            clear(parts[0].gradients, l_.width);
-            for (int64_t k = 0; k < l_.outer; k++) together(t, k, parts, pool);
-        }
-        for (int64_t i = 1; i < used; i++)
-            for (int64_t w = 0; w < 2 * l_.width; w++) parts[0].gradients[w] += parts[i].gradients[w];
-        store_gradients(parts[0].gradients, arguments.output<T>(1), arguments.output<T>(2));
-        if (l_.rows * l_.size == 1)  // a single value is its own mean: no rounding left over
-            std::fill_n(t.dx, l_.outer * l_.groups, T(0));
-    }
-
-  private:
-    struct Tensors {
-        const T *dy, *x, *scale, *mean, *variance;
-        T* dx;
-    };
-    // Pairs of arrays over the width: the sums of dy first, those of dy * (x - mean) behind.
-    struct Part {
-        double* totals;                             // of one outer index, over the folded width
-        double* gradients;                          // doffset and dscale so far
-        T* block;                                   // the same over a few outer indices (rows == 1)
-        T *center, *along_dy, *along_x, *constant;  // dx = along_dy * dy - along_x * (x - center) - constant
-    };
-
-    Part* carve(Carver& carver, const T** scale) const {
-        T* a = carver.take<T>(l_.width);
-        if (scale) *scale = a;
-        Part* parts = carver.take<Part>(this->threads_);
-        for (int i = 0; i < this->threads_; i++) {
-            const int64_t n = l_.folded_width();
-            Part part{};
-            part.gradients = carver.take<double>(2 * l_.width);
-            if (l_.rows == 1) {
-                part.block = carver.take<T>(2 * l_.width);
-            } else {
-                part.totals = carver.take<double>(2 * n);
-                part.center = carver.take<T>(n), part.along_dy = carver.take<T>(n);
-                part.along_x = carver.take<T>(n), part.constant = carver.take<T>(n);
-            }
-            if (scale) parts[i] = part;
-        }
-        return parts;
-    }
-    template <class U>
-    static void clear(U* pair, int64_t width) {
-        std::fill_n(pair, 2 * width, U(0));
-    }
-
-    // --- groups in one piece
-
-    void segments(const Tensors& t, int64_t begin, int64_t end, const Part& p) const {
-        for (int64_t first = begin; first < end; first += row_block) {
-            clear(p.block, l_.width);
-            for (int64_t k = first; k < std::min(first + row_block, end); k++)
-                for (int64_t g = 0; g < l_.groups; g++) segment(t, k, g, p.block);
-            for (int64_t w = 0; w < 2 * l_.width; w++) p.gradients[w] += static_cast<double>(p.block[w]);
-        }
-    }
-
-    void segment(const Tensors& t, int64_t k, int64_t g, T* block) const {
-        const int64_t n = l_.size, first = g * n, i = k * l_.groups + g;
-        const T *dy = t.dy + i * n, *x = t.x + i * n, *scale = t.scale + first;
-        const T center = t.mean[i];
-        const double rstd = this->rstd(static_cast<double>(t.variance[i]));
-        const double sum = sum_segment<T>(
-            n, [&](int64_t j, int count) { return part(dy, j, count) * part(scale, j, count); });
-        const double product = sum_segment<T>(n, [&](int64_t j, int count) {
-            return part(dy, j, count) * part(scale, j, count) * (part(x, j, count) - center);
-        });
-        const T factor = static_cast<T>(rstd), constant = static_cast<T>(rstd * sum / l_.count());
-        const T along_x = static_cast<T>(rstd * rstd * rstd * product / l_.count());
-        T *offsets = block + first, *scales = block + l_.width + first;
-        each_part<T>(n, [&](int64_t j, int count) {
-            const Vector<T> d = part(dy, j, count), centered = part(x, j, count) - center;
-            store_part(t.dx + i * n, j, count,
-                       d * part(scale, j, count) * factor - centered * along_x - constant);
-            store_part(offsets, j, count, part(offsets, j, count) + d);
-            store_part(scales, j, count, part(scales, j, count) + d * centered * factor);
-        });
-    }
-
-    // --- groups over rows
-
-    void alone(const Tensors& t, int64_t k, const Part& p) const {
-        place_centers(t, k, p);
-        measure(t, k, 0, l_.rows, p);
-        finish(t, k, p);
-        apply(t, k, 0, l_.rows, p);
-    }
-
-    void together(const Tensors& t, int64_t k, Part* parts, ThreadPool& pool) const {
-        const Parts cut = this->cut_rows(2, pool);
-        place_centers(t, k, parts[0]);
-        pool.each(cut.parts, [&](int64_t i, int) {
-            Part part = parts[i];
-            part.center = parts[0].center;
-            measure(t, k, this->row_of(cut.begin(i)), this->row_of(cut.end(i)), part);
-        });
-        for (int64_t i = 1; i < cut.parts; i++)
-            for (int64_t w = 0; w < 2 * l_.width; w++) parts[0].totals[w] += parts[i].totals[w];
-        finish(t, k, parts[0]);
-        pool.each(cut.parts, [&](int64_t i, int) {
-            apply(t, k, this->row_of(cut.begin(i)), this->row_of(cut.end(i)), parts[0]);
-        });
-    }
-
-    void place_centers(const Tensors& t, int64_t k, const Part& p) const {
-        for (int64_t w = 0; w < l_.width; w++) p.center[w] = t.mean[k * l_.groups + w / l_.size];
-        repeat(p.center, l_.width, l_.fold);
-    }
-
-    /// The two sums of each column over rows [begin, end), unfolded to a pair of arrays over the width.
-    void measure(const Tensors& t, int64_t k, int64_t begin, int64_t end, const Part& p) const {
-        clear(p.totals, l_.folded_width());
-        bool folded = l_.fold > 1;
-        this->each_block(begin, end, [&](int64_t row, int64_t rows, int64_t width) {
-            if (folded && width == l_.width) {
-                unfold(p.totals);
-                folded = false;
-            }
-            const int64_t first = (k * l_.rows + row) * l_.width;
-            block_products(t.dy + first, t.x + first, p.center, rows, width, p.totals);
-        });
-        if (folded) unfold(p.totals);
-    }
-    void unfold(double* totals) const {
-        const int64_t n = l_.folded_width();
-        for (int64_t i = l_.width; i < n; i++) totals[i % l_.width] += totals[i];
-        for (int64_t i = l_.width; i < n; i++) totals[n + i % l_.width] += totals[n + i];
-        std::copy_n(totals + n, l_.width, totals + l_.width);
-    }
-
-    /// Adds to dscale and doffset and works out how dx follows from dy and x.
-    void finish(const Tensors& t, int64_t k, const Part& p) const {
-        const double *sums = p.totals, *products = p.totals + l_.width;
-        for (int64_t g = 0; g < l_.groups; g++) {
-            const double rstd = this->rstd(static_cast<double>(t.variance[k * l_.groups + g]));
-            double sum = 0, product = 0;
-            for (int64_t w = g * l_.size; w < (g + 1) * l_.size; w++) {
-                sum += static_cast<double>(t.scale[w]) * sums[w];
-                product += static_cast<double>(t.scale[w]) * products[w];
-                p.gradients[w] += sums[w];
-                p.gradients[l_.width + w] += rstd * products[w];
-            }
-            for (int64_t w = g * l_.size; w < (g + 1) * l_.size; w++) {
-                p.along_dy[w] = static_cast<T>(rstd * static_cast<double>(t.scale[w]));
-                p.along_x[w] = static_cast<T>(rstd * rstd * rstd * product / l_.count());
-                p.constant[w] = static_cast<T>(rstd * sum / l_.count());
-            }
-        }
-        for (T* values : {p.along_dy, p.along_x, p.constant}) repeat(values, l_.width, l_.fold);
-    }
-
-    void apply(const Tensors& t, int64_t k, int64_t begin, int64_t end, const Part& p) const {
-        this->each_block(begin, end, [&](int64_t row, int64_t rows, int64_t width) {
-            const int64_t first = (k * l_.rows + row) * l_.width;
-            for (int64_t r = 0; r < rows; r++) {
-                const T *dy = t.dy + first + r * width, *x = t.x + first + r * width;
-                T* dx = t.dx + first + r * width;
-                const T *center = p.center, *a = p.along_dy, *b = p.along_x, *c = p.constant;
-#pragma GCC ivdep
-                for (int64_t w = 0; w < width; w++) dx[w] = a[w] * dy[w] - b[w] * (x[w] - center[w]) - c[w];
-            }
-        });
-    }
-
-    void store_gradients(double* gradients, T* dscale, T* doffset) const {
-        if (!l_.scale_index
-                 .empty()) {  // positions that share a scale: indices never grow faster than positions
-            double *sums = gradients, *products = gradients + l_.width;
-            for (int64_t s = 0; s < l_.scale_size; s++) {
-                double sum = 0, product = 0;
-                for (int64_t w = 0; w < l_.width; w++)
-                    if (l_.scale_index[w] == s) sum += sums[w], product += products[w];
-                doffset[s] = static_cast<T>(sum);
-                dscale[s] = static_cast<T>(product);
-            }
-            return;
-        }
-        for (int64_t w = 0; w < l_.width; w++) {
-            doffset[w] = static_cast<T>(gradients[w]);
-            dscale[w] = static_cast<T>(gradients[l_.width + w]);
-        }
-    }
+const Registration entries_of_this_file[] = {
+    {"normalize", "columns_float32", 10, supports<float>, create_kernel<Normalize<float>>},
+    {"normalize", "columns_float64", 10, supports<double>, create_kernel<Normalize<double>>},
 };
-
-// --- registration
-
-template <class T>
-bool fits(const Signature& s, const TensorType& x, const TensorType& scale, const TensorType& offset) {
-    if (!all_of_type<T>(s) || x.size() == 0 || x.rank() > max_rank) return false;
-    if (scale.shape != offset.shape || scale.rank() != x.rank()) return false;
-    return Layout().find(x.shape, scale.shape, s.attributes.integers("axes"));
-}
-template <class T>
-bool supports_normalize(const Signature& s) {
-    return fits<T>(s, s.inputs[0], s.inputs[1], s.inputs[2]);
-}
-template <class T>
-bool supports_gradient(const Signature& s) {
-    return fits<T>(s, s.inputs[1], s.inputs[2], s.outputs[2]);
-}
-
-const Registration normalize_float("normalize", "columns_float32", 10, supports_normalize<float>,
-                                   create_kernel<Normalize<float>>);
-const Registration normalize_double("normalize", "columns_float64", 10, supports_normalize<double>,
-                                    create_kernel<Normalize<double>>);
-const Registration gradient_float("normalize_gradient", "columns_float32", 10, supports_gradient<float>,
-                                  create_kernel<NormalizeGradient<float>>);
-const Registration gradient_double("normalize_gradient", "columns_float64", 10, supports_gradient<double>,
-                                   create_kernel<NormalizeGradient<double>>);
 
 }  // namespace
 }  // namespace magmadnn::cpu

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from .bench import bench_app
 from .info import info
 from .train import train_app
 
@@ -14,6 +15,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(train_app, name="train")
+app.add_typer(bench_app, name="bench")
 app.command()(info)
 
 

@@ -1,17 +1,14 @@
-"""The cache folder of the data sets, downloads, and files that appear whole or not at all."""
+"""The cache folder of the data sets, and downloads."""
 
-import contextlib
 import hashlib
 import http.client
-import os
 import queue
-import secrets
 import threading
 import time
 import urllib.request
 from pathlib import Path
 
-import platformdirs
+from ..utils.files import cache_root
 
 CONNECT_SECONDS = 5.0  # a machine without network must reach the next source soon
 DOWNLOAD_SECONDS = 300.0  # a server that trickles is given up after this
@@ -20,34 +17,7 @@ CHUNK_BYTES = 1 << 18
 
 def cache_folder(name: str) -> Path:
     """Folder `datasets/<name>` under `MAGMADNN_CACHE`, by default under the user's cache folder."""
-    root = os.environ.get("MAGMADNN_CACHE") or platformdirs.user_cache_dir("magmadnn_py")
-    return Path(root).expanduser() / "datasets" / name
-
-
-def atomic_write(path: str | os.PathLike, *parts: bytes) -> None:
-    """Writes `parts` one after another as the file `path`, making its folder if need be.
-
-    The bytes go to a new name in the same folder, which is then renamed: a reader, or another process writing
-    the same file, sees a whole file or none.
-    """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            for part in parts:
-                file.write(part)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-
-
-def set_aside(path: Path) -> None:
-    """Renames a bad file to `<name>.bad`, so that it is not read again; stays if it cannot be renamed."""
-    with contextlib.suppress(OSError):
-        os.replace(path, path.with_name(path.name + ".bad"))
+    return cache_root() / "datasets" / name
 
 
 def file_sha256(path: Path) -> str:

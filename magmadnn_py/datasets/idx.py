@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from magmadnn_py.datasets.cache import atomic_write
+from magmadnn_py.utils.files import atomic_write
 
 DTYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 TYPE_BYTES = {np.dtype(dtype).newbyteorder("="): code for code, dtype in DTYPES.items()}

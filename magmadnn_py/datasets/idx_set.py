@@ -12,6 +12,7 @@ import numpy as np
 
 from magmadnn_py.datasets import cache
 from magmadnn_py.datasets.idx import decode_idx, idx_md5, read_idx, write_idx
+from magmadnn_py.utils.files import atomic_write, set_aside
 
 CLASSES = 10
 logger = logging.getLogger(__name__)
@@ -181,7 +182,7 @@ def _from_cache(idx_set: IdxSet, arrays: Arrays, reasons: list[str]) -> None:
         except ValueError as error:
             reasons.append(f"cache: {error}")
             logger.warning("set aside a bad file of the cache: %s", error)
-            cache.set_aside(path)
+            set_aside(path)
         except OSError as error:
             reasons.append(f"cache: {error}")
     if missing:
@@ -198,7 +199,7 @@ def _from_mirrors(idx_set: IdxSet, arrays: Arrays, reasons: list[str]) -> None:
                 logger.info("downloading %s", url)
                 content = cache.fetch(url, largest=_size(file) + cache.CHUNK_BYTES)
                 arrays[file.name] = _check_download(file, content)
-                _keep(idx_set, file, lambda target, content=content: cache.atomic_write(target, content))
+                _keep(idx_set, file, lambda target, content=content: atomic_write(target, content))
             return
         except (OSError, ValueError) as error:
             reasons.append(f"{mirror}{file.name}.gz: {_one_line(error)}")

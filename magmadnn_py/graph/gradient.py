@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from .graph import reachable
 from .node import Value
+from .trace import scope
 from .types import is_floating
 
 
@@ -45,7 +46,9 @@ def gradients(
         incoming = [total(value) for value in node.outputs]
         if all(gradient is None for gradient in incoming):
             continue
-        for value, gradient in zip(node.inputs, node.op.gradient(node, incoming), strict=True):
+        with scope(node.scope):
+            found = node.op.gradient(node, incoming)
+        for value, gradient in zip(node.inputs, found, strict=True):
             if gradient is None or value not in needed:
                 continue
             if gradient.type != value.type:

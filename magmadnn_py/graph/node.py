@@ -44,7 +44,7 @@ class Op:
     defining it registers it under `name`, the name its kernels use too."""
 
     name: ClassVar[str]
-    #: An output may share the buffer of an input of equal shape and dtype.
+    #: Any output may share the buffer of any input of equal shape and dtype.
     inplace: ClassVar[bool] = False
     #: The output is the input's memory under another shape: no kernel runs.
     is_view: ClassVar[bool] = False
@@ -73,6 +73,10 @@ class Op:
     def split(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> tuple[AxisSplit, ...]:
         """The ways this op may be split over ranks; by default none."""
         return ()
+
+    def may_overwrite(self, output: int, input: int) -> bool:
+        """Whether that output may share the buffer of that input, if shape and dtype are equal."""
+        return self.inplace
 
     def resized(self, outputs: Sequence[TensorType]) -> Op:
         """The op for a part of the work whose outputs have these types; ops that name extents override it."""

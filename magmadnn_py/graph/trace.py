@@ -24,7 +24,7 @@ def current_trace() -> Trace | None:
 
 
 def current_scope() -> str:
-    return "/".join(getattr(_state, "scopes", ()))
+    return "/".join(filter(None, getattr(_state, "scopes", ())))
 
 
 @contextmanager

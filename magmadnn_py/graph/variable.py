@@ -30,14 +30,30 @@ class Variable(Operators):
         if dtype is None:
             dtype = "float32" if array.dtype == np.float64 else array.dtype
         self.type = TensorType(tuple(array.shape), standardize_dtype(dtype))
+        self._set(trainable, name, regularizer, constraint)
+        self.value = Tensor.from_array(array, dtype=self.type.dtype, copy=True)
+
+    def _set(self, trainable, name, regularizer=None, constraint=None) -> None:
         self.trainable = trainable
         self.name = name
         self.path = name
         self.regularizer = regularizer
         self.constraint = constraint
-        self.value = Tensor.from_array(array, dtype=self.type.dtype, copy=True)
         #: (flat variable, first element) where this variable's memory is part of a flat one.
         self.base: tuple[Variable, int] | None = None
+
+    @classmethod
+    def part_of(cls, flat: Variable, offset: int, shape: tuple[int, ...], name: str) -> Variable:
+        """A variable that is not trained and whose memory is `flat`'s from element `offset`, contents and all."""
+        part = cls.__new__(cls)
+        part.type = TensorType(tuple(shape), flat.dtype)
+        part._set(False, name)
+        part._lie_in(flat, offset)
+        return part
+
+    def _lie_in(self, flat: Variable, offset: int) -> None:
+        self.value = flat.value[offset : offset + self.type.size].reshape(self.shape)
+        self.base = (flat, offset)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,10 +111,9 @@ class Variable(Operators):
 
     def move_into(self, flat: Variable, offset: int) -> None:
         """From now on this variable's memory is `flat`'s, from element `offset`; the contents go along."""
-        view = flat.value[offset : offset + self.type.size].reshape(self.shape)
-        view.numpy()[...] = self.value.numpy()
-        self.value = view
-        self.base = (flat, offset)
+        contents = self.value.numpy()
+        self._lie_in(flat, offset)
+        self.value.numpy()[...] = contents
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -50,6 +50,9 @@ class Functional(Model):
     def layers(self) -> list[Layer]:
         return list(self._layers)
 
+    def _has_all_weights(self) -> bool:
+        return True
+
     def _producer(self, symbol: Symbol) -> str:
         if symbol.call is not None and isinstance(symbol.call.function, Layer):
             return symbol.call.function.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..graph.symbolic import Symbol, probe
 from ..layers.layer import Layer, _map_shapes, _shape_of
+from .explain import explain
 from .summary import summary
 from .training import Trainer
 
@@ -78,6 +79,26 @@ class Model(Trainer, Layer):
     def summary(self, line_length=None, print_fn=None, expand_nested=False, show_trainable=False):
         """Prints a table of layers, output shapes and parameter counts."""
         summary(self, line_length, print_fn, expand_nested, show_trainable)
+
+    def explain(self, x=None, y=None, batch_size=None, kind="train", trace=None) -> list[dict]:
+        """Times a step of the model and prints, call by call, where the time goes. Weights and states stay as they are.
+
+        Args:
+            x, y: a batch, as for `fit`; by default made up, of the shapes the model's inputs and losses name.
+            batch_size: rows of the step; 32 by default, or as many as `x` has if they are fewer.
+            kind: "train", "test" or "predict": which step.
+            trace: a file to write the step to, in the format of Chrome's trace viewer (and Perfetto).
+
+        Returns:
+            For each call a dict: layer, op, algorithm, type (of the results), seconds (median of several runs), flops
+            and bytes (by the op's own count), limit ("arithmetic" or "memory": which of the machine's peaks is
+            nearer) and share (the time that the peak would take, of `seconds`; data in the caches may exceed 1). The
+            peaks are those of a large matrix product and a large copy, measured once and kept in the kernel database.
+
+        Raises:
+            ValueError: the model is not compiled (but for "predict"), an unknown kind, or x is needed.
+        """
+        return explain(self, x, y, batch_size, kind, trace)
 
     def save(self, filepath, overwrite=True):
         """Saves architecture, weights, optimizer and training state to one `.keras` file."""

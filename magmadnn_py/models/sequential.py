@@ -63,6 +63,9 @@ class Sequential(Model):
         self._functional = Functional(symbol, outputs, name=self.name)
         self.built = True
 
+    def _has_all_weights(self) -> bool:
+        return self._functional is not None
+
     def build(self, input_shape=None) -> None:
         """Makes the weights for inputs of that shape, batch included."""
         if self._functional is not None:

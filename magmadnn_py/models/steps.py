@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 
 from .. import _core, ops
 from .. import optimizers as optimizers_module
@@ -13,8 +14,9 @@ from ..graph.symbolic import leaves, map_structure
 from ..graph.types import is_floating
 from ..layers.layer import trainable_version, training_mode
 from ..passes import FORWARD_PASSES, run_passes
-from ..runtime.kernels import best_algorithm, no_algorithm
+from ..runtime.kernels import no_algorithm
 from ..runtime.program import Program
+from ..runtime.tuner import tuned_algorithm, tuning
 from .compiled import match_outputs
 
 
@@ -74,8 +76,9 @@ class Steps:
             self._ensure_built(data, batch)
             if kind == "train":
                 self._build_optimizer()
-            choose = no_algorithm if self.run_eagerly else best_algorithm
-            program = Program(self._trace(kind, data, batch), self._memory, choose)
+            choose = no_algorithm if self.run_eagerly else tuned_algorithm
+            with tuning("off") if self.run_eagerly or self.deterministic else nullcontext():
+                program = Program(self._trace(kind, data, batch), self._memory, choose, self.memory_limit)
             if self.run_eagerly:
                 return program
             self._drop_stale_programs()  # building the optimizer may have moved the variables
@@ -144,12 +147,13 @@ class Steps:
         """Makes weights that do not exist yet, by tracing the network once on the data's shapes."""
         if getattr(self, "_functional", None) is None and hasattr(self, "add") and not self.built:
             self.build(data.tensors()[0].shape)
-        if not self.built or not self._traced_once():
+        if not self.built or not self._has_all_weights():
             with Trace() as trace:
                 x, _, _ = self._placeholders(trace, data, batch)
                 self._forward(x, training=False)
 
-    def _traced_once(self) -> bool:
+    def _has_all_weights(self) -> bool:
+        """A network written as `call` may make weights at its first trace; one of symbols has them from the start."""
         return bool(self._output_types)
 
     def _check_targets(self, data: ArrayData) -> None:

@@ -40,7 +40,9 @@ class Trainer(Steps):
         self.stop_training = False
         self.history = None
         self.run_eagerly = False
+        self.deterministic = False
         self.steps_per_execution = 1
+        self.memory_limit = None
         self.epoch = 0  # epochs trained so far, for checkpoints
         self._compile_arguments: dict | None = None
         self._compiled_loss: CompiledLoss | None = None
@@ -66,6 +68,8 @@ class Trainer(Steps):
         steps_per_execution=1,
         jit_compile="auto",
         auto_scale_loss=True,
+        memory_limit=None,
+        deterministic=False,
     ):
         """Chooses how the model is trained.
 
@@ -78,9 +82,14 @@ class Trainer(Steps):
             run_eagerly: run every op's NumPy reference, node by node, tracing anew at each batch (for debugging).
             steps_per_execution: steps between two calls of batch hooks.
             jit_compile, auto_scale_loss: taken for Keras's sake; programs are always compiled.
+            memory_limit: bytes that a step may take, weights and optimizer state included; by default no limit. Where
+                it is short, cheap activations are computed a second time in the backward pass instead of kept; a
+                limit that even so cannot be met raises MemoryError at the first step. Not part of the saved model.
+            deterministic: choose algorithms without timing them, as `MAGMADNN_TUNE=off` does, so that every process
+                gets the same bits. Not part of the saved model.
 
         Raises:
-            ValueError: an unknown name.
+            ValueError: an unknown name, or a number that is not positive.
         """
         self._compile_arguments = {
             "optimizer": optimizer,
@@ -91,6 +100,8 @@ class Trainer(Steps):
             "run_eagerly": run_eagerly,
             "steps_per_execution": steps_per_execution,
         }
+        if memory_limit is not None and not memory_limit > 0:
+            raise ValueError(f"memory_limit: got {memory_limit!r}, wanted a positive number of bytes, or None")
         if not isinstance(steps_per_execution, int) or steps_per_execution < 1:
             raise ValueError(f"steps_per_execution: got {steps_per_execution!r}, wanted a positive integer")
         self.optimizer = optimizers_module.get(optimizer)
@@ -98,7 +109,9 @@ class Trainer(Steps):
             if entry is not None:
                 losses_module.as_loss(entry)
         self.run_eagerly = bool(run_eagerly)
+        self.deterministic = bool(deterministic)
         self.steps_per_execution = steps_per_execution
+        self.memory_limit = memory_limit
         self._loss_tracker = metrics_module.Mean(name="loss", dtype=floatx())
         self._compiled_loss = None
         self._compiled_metrics = None

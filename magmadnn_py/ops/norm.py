@@ -10,8 +10,9 @@ from ..graph.gradient import gradients as gradients_of
 from ..graph.graph import Graph, rewrite
 from ..graph.node import AxisSplit, Cost, Input, Op, Value, total_bytes
 from ..graph.types import TensorType, is_floating, normalize_axes, normalize_axis
-from .elementwise import multiply, rsqrt, square, to_floating, unbroadcast
+from .elementwise import greater, multiply, rsqrt, square, to_floating, unbroadcast, where
 from .function import convert, function
+from .matmul import EPILOGUE_ACTIVATIONS
 from .movement import broadcast_to, cast, full, reshape
 from .reduce import mean as reduce_mean
 
@@ -23,10 +24,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class NormalizeFamily(Op):
-    """What the op and its gradient share: the axes of the statistics (sorted, not negative), and epsilon."""
+    """What the op and its gradient share: the axes of the statistics (sorted, not negative), epsilon, and what the
+    fuse pass adds to the op: a residual and an activation."""
 
     axes: tuple[int, ...]
     epsilon: float
+    residual: bool = False
+    activation: str = "linear"
 
     def statistics_shape(self, x: TensorType) -> tuple[int, ...]:
         return tuple(1 if axis in self.axes else extent for axis, extent in enumerate(x.shape))
@@ -38,6 +42,8 @@ class NormalizeFamily(Op):
         if not is_floating(x.dtype) or any(t.dtype != x.dtype for t in (scale, *others)):
             dtypes = ", ".join(t.dtype for t in (x, scale, *others))
             self.fail("inputs", dtypes, "one floating-point element type")
+        if self.activation not in EPILOGUE_ACTIVATIONS:
+            self.fail("activation", self.activation, f"one of {', '.join(EPILOGUE_ACTIVATIONS)}")
         if any(not 0 <= axis < x.rank for axis in self.axes):
             self.fail("axes", self.axes, f"axes of shape {x.shape}")
         fits = (e in (1, extent) for e, extent in zip(scale.shape, x.shape, strict=False))
@@ -58,105 +64,142 @@ class Normalize(NormalizeFamily):
     """x, scale, offset -> y = (x - mean) / sqrt(variance + epsilon) * scale + offset, mean, variance.
 
     The variance is the biased one. Mean and variance keep the axes, as 1. Scale and offset have one shape, of x's
-    rank, and are broadcast to x.
+    rank, and are broadcast to x. With `residual`, an input of x's shape follows that is added to y; `activation` is
+    applied last.
     """
 
     name = "normalize"
 
-    def infer(self, x, scale, offset):
-        self.check(x, scale, (offset,))
+    def infer(self, x, scale, offset, *residual):
+        self.check(x, scale, (offset, *residual))
         if offset.shape != scale.shape:
             self.fail("offset", f"shape {offset.shape}", f"the shape of scale, {scale.shape}")
+        if self.residual and residual[0].shape != x.shape:
+            self.fail("residual", f"shape {residual[0].shape}", x.shape)
         statistics = TensorType(self.statistics_shape(x), x.dtype)
         return x, statistics, statistics
 
     def gradient(self, node, gradients):
         g, g_mean, g_variance = gradients
-        x, scale, _ = node.inputs
-        _, mean, variance = node.outputs
-        dx, dscale, doffset = None, None, None
-        if g is not None:
+        x, scale, offset = node.inputs[:3]
+        y, mean, variance = node.outputs
+        dx, dscale, doffset, dresidual = None, None, None, (None,) * self.residual
+        if g is not None and self.activation == "linear":
             dx, dscale, doffset = NormalizeGradient(self.axes, self.epsilon)(g, x, scale, mean, variance)
+            dresidual = (g,) * self.residual
+        elif g is not None:
+            op = NormalizeGradient(self.axes, self.epsilon, self.residual, self.activation)
+            dx, dscale, doffset, *dresidual = op(g, x, scale, mean, variance, y if self.residual else offset)
         factor = 1.0 / max(self.statistics_count(x.shape), 1)
         if g_mean is not None:
             dx = _add(dx, broadcast_to(g_mean * factor, x.shape))
         if g_variance is not None:
             dx = _add(dx, (x - mean) * (g_variance * (2.0 * factor)))
-        return dx, dscale, doffset
+        return dx, dscale, doffset, *dresidual
 
     def cost(self, inputs, outputs):
         # Mean 1, variance 3, normalise 4 per element; a root and a division per statistic.
-        return Cost(8 * inputs[0].size + 5 * outputs[1].size, total_bytes(inputs, outputs))
+        epilogue = self.residual + (self.activation != "linear")
+        return Cost((8 + epilogue) * inputs[0].size + 5 * outputs[1].size, total_bytes(inputs, outputs))
 
     def split(self, inputs, outputs):
-        x, scale, _ = inputs
+        x, scale = inputs[:2]
         return tuple(
-            AxisSplit(f"axis{axis}", (axis, own, own), (axis, axis, axis)) for axis, own in self.free_axes(x, scale)
+            AxisSplit(f"axis{axis}", (axis, own, own, *(axis,) * self.residual), (axis, axis, axis))
+            for axis, own in self.free_axes(x, scale)
         )
 
-    def reference(self, xp, x, scale, offset):
+    def reference(self, xp, x, scale, offset, *residual):
         if self.statistics_count(x.shape) == 0:
             statistics = xp.full(self.statistics_shape(TensorType(x.shape)), xp.nan, x.dtype)
             return xp.empty(x.shape, x.dtype), statistics, statistics.copy()
         mean = x.mean(self.axes, keepdims=True)
         variance = xp.square(x - mean).mean(self.axes, keepdims=True)
         y = (x - mean) / xp.sqrt(variance + self.epsilon) * scale + offset
+        for term in residual:
+            y = y + term
+        if self.activation == "relu":
+            y = xp.maximum(y, 0)
         return y.astype(x.dtype), mean, variance
 
 
 @dataclass(frozen=True)
 class NormalizeGradient(NormalizeFamily):
-    """dy, x, scale, mean, variance -> dx, dscale, doffset, where dy is the gradient of y alone."""
+    """dy, x, scale, mean, variance -> dx, dscale, doffset, where dy is the gradient of y alone.
+
+    With a ReLU as `activation`, dy counts as zero where y is not positive. A further input tells that: with `residual`
+    it is y, else the offset, from which y is computed again. With `residual`, its gradient is a further output: dy,
+    with those zeros.
+    """
 
     name = "normalize_gradient"
 
-    def infer(self, dy, x, scale, mean, variance):
-        self.check(x, scale, (dy, mean, variance))
+    def infer(self, dy, x, scale, mean, variance, *y_or_offset):
+        self.check(x, scale, (dy, mean, variance, *y_or_offset))
+        if self.residual and self.activation == "linear":
+            self.fail("residual", True, "an activation with it")
         statistics = self.statistics_shape(x)
         for argument, got, wanted in (
-            ("dy", dy.shape, x.shape), ("mean", mean.shape, statistics), ("variance", variance.shape, statistics)
-        ):  # fmt: skip
+            ("dy", dy.shape, x.shape),
+            ("mean", mean.shape, statistics),
+            ("variance", variance.shape, statistics),
+            *(("y or offset", value.shape, x.shape if self.residual else scale.shape) for value in y_or_offset),
+        ):
             if got != wanted:
                 self.fail(argument, f"shape {got}", wanted)
-        return x, scale, scale
+        return x, scale, scale, *(x,) * self.residual
 
     def gradient(self, node, gradients):
-        def body(dy, x, scale, mean, variance):
+        def body(dy, x, scale, mean, variance, *y_or_offset):
             root = rsqrt(variance + self.epsilon)
             normal = (x - mean) * root
+            for value in y_or_offset:
+                dy = where(greater(value if self.residual else normal * scale + value, 0.0), dy, 0.0)
             scaled = dy * scale
             correction = reduce_mean(scaled, self.axes, keepdims=True)
             slope = reduce_mean(scaled * normal, self.axes, keepdims=True)
             dx = (scaled - correction - normal * slope) * root
-            return dx, unbroadcast(dy * normal, scale.shape), unbroadcast(dy, scale.shape)
+            parameters = unbroadcast(dy * normal, scale.shape), unbroadcast(dy, scale.shape)
+            return dx, *parameters, *(dy,) * self.residual
 
         return gradient_of_composition(body, node.inputs, gradients)
 
     def cost(self, inputs, outputs):
-        return Cost(14 * inputs[0].size + 5 * inputs[3].size, total_bytes(inputs, outputs))
+        epilogue = int(self.activation != "linear")
+        return Cost((14 + epilogue) * inputs[0].size + 5 * inputs[3].size, total_bytes(inputs, outputs))
 
     def split(self, inputs, outputs):
-        _, x, scale, _, _ = inputs
+        _, x, scale, _, _, *y_or_offset = inputs
         return tuple(
             AxisSplit(
                 f"axis{axis}",
-                (axis, axis, own, axis, axis),
-                (axis, own, own),
+                (axis, axis, own, axis, axis, *(axis if self.residual else own for _ in y_or_offset)),
+                (axis, own, own, *(axis,) * self.residual),
                 "nothing" if own is not None else "reduction",
             )
             for axis, own in self.free_axes(x, scale)
         )
 
-    def reference(self, xp, dy, x, scale, mean, variance):
+    def may_overwrite(self, output, input):
+        """dx may lie where dy or x does; with a residual, whose gradient is made first, only that one where dy does."""
+        dy, x = 0, 1
+        if output == 0:
+            return input == x or (input == dy and not self.residual)
+        return output == 3 and input == dy
+
+    def reference(self, xp, dy, x, scale, mean, variance, *y_or_offset):
         axes = tuple(axis for axis, extent in enumerate(scale.shape) if extent == 1)
         root = 1 / xp.sqrt(variance + self.epsilon)
         normal = (x - mean) * root
+        for value in y_or_offset:
+            dy = xp.where((value if self.residual else normal * scale + value) > 0, dy, xp.zeros_like(dy))
         scaled = dy * scale
         count = max(self.statistics_count(x.shape), 1)
         correction = scaled.sum(self.axes, keepdims=True) / count
         slope = (scaled * normal).sum(self.axes, keepdims=True) / count
         dx = (scaled - correction - normal * slope) * root
-        return dx.astype(x.dtype), (dy * normal).sum(axes, keepdims=True), dy.sum(axes, keepdims=True)
+        parameters = (dy * normal).sum(axes, keepdims=True), dy.sum(axes, keepdims=True)
+        return dx.astype(x.dtype), *parameters, *(dy,) * self.residual
 
 
 def _add(a: Value | None, b: Value) -> Value:

@@ -69,10 +69,8 @@ class Arena:
         self.slots[name] = flat
         views = []
         for variable, offset in zip(self.variables, self.offsets, strict=False):
-            initial_value = np.full(variable.shape, initial, self.dtype)
-            view = Variable(initial_value, self.dtype, trainable=False, name=f"{variable.name}_{name}")
+            view = Variable.part_of(flat, offset, variable.shape, f"{variable.name}_{name}")
             view.path = f"{owner}/{variable.path.replace('/', '_')}_{name}"
-            view.move_into(flat, offset)
             views.append(view)
         return views
 

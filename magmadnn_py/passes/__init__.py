@@ -8,16 +8,18 @@ from collections.abc import Callable
 
 from ..graph.graph import Graph
 from ..runtime.log import log
+from .absorb_padding import absorb_padding
+from .fold import fold
 from .fuse import fuse
 from .order import order
 from .pool_first import pool_first
 from .simplify import simplify
 from .sparse import sparse
 
-#: Passes over the forward graph of a network, before it is differentiated.
-FORWARD_PASSES = {"pool_first": pool_first}
+#: Passes over the forward graph of a network, before it is differentiated, in this order.
+FORWARD_PASSES = {"absorb_padding": absorb_padding, "pool_first": pool_first}
 #: Passes over the whole graph, in this order. Memory planning and kernel choice follow when a program is built.
-GRAPH_PASSES = {"simplify": simplify, "sparse": sparse, "fuse": fuse, "order": order}
+GRAPH_PASSES = {"simplify": simplify, "fold": fold, "sparse": sparse, "fuse": fuse, "order": order}
 NAMES = (*FORWARD_PASSES, *GRAPH_PASSES, "plan_memory", "choose_kernels")
 
 

@@ -1,20 +1,17 @@
 """Joins operations so that intermediate results never reach memory.
 
-First bias and activation become part of the matrix product or convolution before them; then neighbouring elementwise
+First bias, residual and activation become part of the node before them (epilogues.py); then neighbouring elementwise
 nodes of one shape become one program, with several outputs where several results are needed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..graph.graph import Graph, rewrite
 from ..graph.node import Node, Value
 from ..graph.types import DTYPES
-from ..ops.conv import Convolution
 from ..ops.elementwise import Elementwise
-from ..ops.matmul import MatMul
-from ..ops.movement import Cast, Reshape
+from ..ops.movement import Cast
+from .epilogues import fuse_epilogues
 
 #: Longest fused program: its tiles of intermediate results have to stay in the L1 cache.
 _MAX_INSTRUCTIONS = 24
@@ -22,52 +19,9 @@ _MAX_INPUTS = 12
 
 
 def fuse(graph: Graph) -> Graph:
-    graph = _fuse_epilogues(graph)
+    graph = fuse_epilogues(graph)
     graph = _drop_casts(graph)
     return _fuse_elementwise(graph)
-
-
-def _is_function(node: Node, name: str) -> bool:
-    return isinstance(node.op, Elementwise) and node.op.functions == (name,)
-
-
-def _fuse_epilogues(graph: Graph) -> Graph:
-    uses = use_counts(graph)
-
-    def rule(node: Node, inputs: tuple[Value, ...]):
-        if _is_function(node, "add"):
-            for position in (0, 1):
-                fused = _with_bias(node.inputs[position], inputs[position], inputs[1 - position], uses)
-                if fused is not None and fused.type == node.outputs[0].type:
-                    return (fused,)
-        if _is_function(node, "relu") and uses[node.inputs[0]] == 1:
-            op = inputs[0].node.op
-            if isinstance(op, MatMul | Convolution) and op.activation == "linear":
-                return Node(replace(op, activation="relu"), inputs[0].node.inputs, node.scope).outputs
-        return None
-
-    return rewrite(graph, rule)[0]
-
-
-def use_counts(graph: Graph) -> dict[Value, int]:
-    """How often each value is read, by nodes and as a result of the graph."""
-    counts = {value: len(nodes) for value, nodes in graph.consumers().items()}
-    for value in graph.results:
-        counts[value] = counts.get(value, 0) + 1
-    return counts
-
-
-def _with_bias(old: Value, product: Value, bias: Value, uses: dict[Value, int]) -> Value | None:
-    """product + bias as one node, if `product` is a plain matmul or convolution used here alone."""
-    op = product.node.op
-    if not isinstance(op, MatMul | Convolution) or op.bias or op.activation != "linear" or uses[old] != 1:
-        return None
-    channels = product.shape[-1]
-    if bias.type.size != channels or not bias.shape or bias.shape[-1] != channels or bias.dtype != product.dtype:
-        return None
-    if bias.ndim > 1:
-        bias = Reshape((channels,))(bias)
-    return Node(replace(op, bias=True), (*product.node.inputs, bias), product.node.scope).outputs[0]
 
 
 def _drop_casts(graph: Graph) -> Graph:

@@ -17,7 +17,6 @@ from ..graph.graph import Graph
 from ..graph.node import Constant, Input, Node, ReadVariable, Value
 from ..graph.types import ITEMSIZE
 from ..ops.movement import Concatenate, Copy
-from ..runtime.log import log
 from .views import source_of, storage_readers, view_offset
 
 _ALIGNMENT = 64
@@ -94,10 +93,7 @@ def plan_memory(graph: Graph, reuse: bool = True) -> MemoryPlan:
     planner.place_updates()
     for position, node in enumerate(graph.order):
         planner.place_node(position, node)
-    plan = planner.finish()
-    unshared = sum(value.type.nbytes for node in graph.order if not node.op.is_leaf for value in node.outputs)
-    log("memory", f"plan_memory: {unshared / 1e6:.2f} MB of values in an arena of {plan.arena_bytes / 1e6:.2f} MB")
-    return plan
+    return planner.finish()
 
 
 class _Planner:
@@ -216,7 +212,7 @@ class _Planner:
 
     def _overwritable(self, position: int, node: Node, output: Value, taken: set[Buffer]) -> Buffer | None:
         """The buffer of an input that dies here and has the output's type, if the op works in place."""
-        if not node.op.inplace or not self.reuse:
+        if not self.reuse:
             return None
         for value in node.inputs:
             buffer, offset = self.places[value]
@@ -235,8 +231,11 @@ class _Planner:
 
     def _read_alike(self, node: Node, buffer: Buffer, output: Value) -> bool:
         """Whether the node reads the buffer only as it would write it, and not, say, a row of it that it repeats."""
-        inside = [value for value in node.inputs if self.places[value][0] is buffer]
-        return all(value.type == output.type and self.places[value] == (buffer, 0) for value in inside)
+        inside = [(i, value) for i, value in enumerate(node.inputs) if self.places[value][0] is buffer]
+        return all(
+            node.op.may_overwrite(output.index, i) and value.type == output.type and self.places[value] == (buffer, 0)
+            for i, value in inside
+        )
 
     def finish(self) -> MemoryPlan:
         self.plan.arena_bytes = assign_offsets(self.buffers)

@@ -9,7 +9,7 @@ from ..graph.graph import Graph, rewrite
 from ..graph.node import Node, Value
 from ..ops.elementwise import Elementwise
 from ..ops.pool import MaxPool
-from .fuse import use_counts
+from .epilogues import use_counts
 
 
 def pool_first(graph: Graph) -> Graph:

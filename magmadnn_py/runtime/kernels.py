@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
+import platform
 from pathlib import Path
 
 from .. import _core
@@ -25,11 +27,32 @@ def instruction_set() -> str:
     chosen = os.environ.get("MAGMADNN_ISA") or available[0]
     if chosen not in available:
         raise ValueError(f"MAGMADNN_ISA: got '{chosen}', wanted one of {', '.join(available)}")
-    path = Path(_core.__file__).parent / f"libmagmadnn_cpu_{chosen}.so"
+    path = _library(chosen)
     if not path.exists():
         raise ImportError(f"the kernel library {path.name} is missing; build or install the package again")
     _core.load_kernels(str(path))
     return chosen
+
+
+def _library(name: str) -> Path:
+    return Path(_core.__file__).parent / f"libmagmadnn_cpu_{name}.so"
+
+
+@functools.cache
+def library_version() -> str:
+    """A digest of the kernel library in use: timings of another one do not hold for it."""
+    return hashlib.sha256(_library(instruction_set()).read_bytes()).hexdigest()[:16]
+
+
+@functools.cache
+def device() -> str:
+    """The processor's model and the instruction set in use: what timings hold for."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{models[0] if models else platform.processor() or platform.machine()}, {instruction_set()}"
 
 
 def signature(node: Node) -> tuple:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,18 +13,29 @@ from .. import _core
 from ..graph.graph import Graph
 from ..graph.node import Constant, Node, Value
 from ..graph.types import TensorType
+from ..graph.variable import Variable
 from ..ops.movement import Copy
 from ..passes import enabled, run_passes
 from ..passes.memory import Buffer, is_flat_concatenation, plan_memory, protect_updates
+from ..passes.recompute import recompute
 from ..passes.views import view_offset
-from .kernels import best_algorithm, no_algorithm, signature
+from .kernels import no_algorithm, signature
 from .log import log, wanted
 from .tensor import Tensor
+from .tuner import tuned_algorithm
 
 Choice = Callable[[Node, int], str | None]
 Location = tuple[int, int]  # a slot of memory, and an offset in bytes
 
 _WORKSPACE, _ARENA, _CONSTANTS, _FIRST_VARIABLE = range(4)
+
+
+class Step(NamedTuple):
+    """A call of the native program: `label` is for messages, `algorithm` "reference" where no kernel runs."""
+
+    label: str
+    node: Node
+    algorithm: str
 
 
 class SharedMemory:
@@ -46,22 +58,39 @@ class Program:
         graph: as traced; the passes run here.
         memory: shared with other programs that never run at the same time; by default its own.
         choose: what runs a node, given it and the number of threads: an algorithm, or None for its NumPy reference.
+        memory_limit: bytes that all of the program may take (`memory_bytes`); values are computed twice rather than
+            kept where that is needed.
 
     `run` is for whole arrays, `run_batches` for many steps over datasets without coming back to Python.
+
+    Raises:
+        MemoryError: it cannot be kept within `memory_limit`.
     """
 
     def __init__(
         self,
         graph: Graph,
         memory: SharedMemory | None = None,
-        choose: Choice = best_algorithm,
+        choose: Choice = tuned_algorithm,
+        memory_limit: int | None = None,
     ):
         self.graph = protect_updates(run_passes(graph))
         self.memory = memory or SharedMemory()
         self.threads = _core.get_threads()
+        self._choose = choose if enabled("choose_kernels") else no_algorithm
+        self._build()
+        if memory_limit is not None and self.memory_bytes > memory_limit:
+            self._shrink(memory_limit)
+        if wanted("memory"):
+            log("memory", self._describe_memory())
+        if wanted("kernels"):
+            log("kernels", self.describe())
+
+    def _build(self) -> None:
+        """Plans the memory, and makes the native program."""
         self.plan = plan_memory(self.graph, reuse=enabled("plan_memory"))
         self.algorithms: dict[Node, str] = {}
-        self._choose = choose if enabled("choose_kernels") else no_algorithm
+        self.steps: list[Step] = []
         self._variables = self._bound_variables()
         self._native = _core.Program(_FIRST_VARIABLE + len(self._variables), self.threads)
         for node in self.graph.order:
@@ -70,8 +99,17 @@ class Program:
             self._copy(value, (self._slot(variable), 0), f"assign {variable.name}")
         self._constants = self._make_constants()
         self._bound: dict[int, Tensor] = {}
-        if wanted("kernels"):
-            log("kernels", self.describe())
+
+    def _shrink(self, limit: int) -> None:
+        before = self.arena_bytes
+        self.graph = recompute(self.graph, limit - (self.memory_bytes - self.arena_bytes))
+        self._build()
+        log("passes", f"recompute: arena {before / 1e6:.2f} -> {self.arena_bytes / 1e6:.2f} MB")
+        if self.memory_bytes > limit:
+            raise MemoryError(
+                f"memory_limit: got {limit / 1e6:.2f} MB, wanted at least {self.memory_bytes / 1e6:.2f} MB, "
+                f"the least that recomputation reached ({self._describe_memory()})"
+            )
 
     # What it is
 
@@ -83,6 +121,31 @@ class Program:
     @property
     def workspace_bytes(self) -> int:
         return self._native.workspace_bytes
+
+    @property
+    def variables(self) -> list[Variable]:
+        """The variables that a run reads or changes; of those inside a flat one, that one."""
+        return list(self._variables)
+
+    @property
+    def variable_bytes(self) -> int:
+        """Memory of the variables that the program reads or assigns: weights, optimizer state, metrics."""
+        return sum(variable.type.nbytes for variable in {v if v.base is None else v.base[0] for v in self._variables})
+
+    @property
+    def memory_bytes(self) -> int:
+        """All memory that a run needs."""
+        return self.arena_bytes + self.workspace_bytes + self.plan.constant_bytes + self.variable_bytes
+
+    def _describe_memory(self) -> str:
+        values = sum(v.type.nbytes for node in self.graph.order if not node.op.is_leaf for v in node.outputs)
+        parts = {
+            "variables": self.variable_bytes,
+            "constants": self.plan.constant_bytes,
+            "workspace": self.workspace_bytes,
+        }
+        listed = ", ".join(f"{name} {size / 1e6:.2f} MB" for name, size in parts.items())
+        return f"{values / 1e6:.2f} MB of values in an arena of {self.arena_bytes / 1e6:.2f} MB; {listed}"
 
     @property
     def references(self) -> list[str]:
@@ -133,9 +196,11 @@ class Program:
         algorithm = self._choose(node, self.threads)
         if algorithm:
             self._native.add_kernel(label, *signature(node), algorithm, inputs, outputs)
-            return algorithm
-        self._native.add_callback(label, _reference_step(node), inputs, outputs)
-        return "reference"
+        else:
+            algorithm = "reference"
+            self._native.add_callback(label, _reference_step(node), inputs, outputs)
+        self.steps.append(Step(label, node, algorithm))
+        return algorithm
 
     def _lower_concatenation(self, node: Node) -> None:
         """Copies the parts that were not computed in their place already."""

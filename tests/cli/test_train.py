@@ -1,11 +1,8 @@
 """The command line: training, resuming, and errors of one line."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
+from cli.command import command
 
 from magmadnn_py.datasets.idx import write_idx
 
@@ -23,16 +20,6 @@ def folder(tmp_path_factory):
         write_idx(path / f"{part}-images-idx3-ubyte", images)
         write_idx(path / f"{part}-labels-idx1-ubyte", labels)
     return path
-
-
-def command(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "magmadnn_py.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, **environment},
-    )
 
 
 def train(folder, output, *more):

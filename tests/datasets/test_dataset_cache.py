@@ -1,10 +1,8 @@
-"""Downloads from a local server, and files that appear whole or not at all."""
+"""Downloads from a local server, and the cache folder."""
 
-import os
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import pytest
 
@@ -85,40 +83,3 @@ def test_cache_folder(monkeypatch, tmp_path):
     monkeypatch.delenv("MAGMADNN_CACHE")
     default = cache.cache_folder("mnist")
     assert default.parts[-2:] == ("datasets", "mnist") and "magmadnn_py" in default.parts
-
-
-def test_atomic_write_replaces_and_leaves_nothing_else(tmp_path):
-    path = tmp_path / "new" / "file"
-    cache.atomic_write(path, b"one")
-    cache.atomic_write(path, b"two", b"three")
-    assert path.read_bytes() == b"twothree"
-    assert os.listdir(path.parent) == ["file"]
-
-
-def test_atomic_write_that_fails_keeps_the_old_file(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    with pytest.raises(TypeError):
-        cache.atomic_write(path, b"new", "not bytes")
-    assert path.read_bytes() == b"old"
-    assert os.listdir(tmp_path) == ["file"]
-
-
-def test_atomic_write_by_several_threads(tmp_path):
-    path = tmp_path / "file"
-    contents = [bytes([i]) * 100_000 for i in range(8)]
-    cache.atomic_write(path, contents[0])
-    threads = [threading.Thread(target=cache.atomic_write, args=(path, content)) for content in contents]
-    for thread in threads:
-        thread.start()
-    while any(thread.is_alive() for thread in threads):
-        assert path.read_bytes() in contents
-    assert path.read_bytes() in contents and os.listdir(tmp_path) == ["file"]
-
-
-def test_set_aside(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"bad")
-    cache.set_aside(path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["file.bad"]
-    cache.set_aside(Path(tmp_path / "absent"))  # no error

@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from cases.case import Case
 
+from magmadnn_py.benchmarks.cases.case import Case
 from magmadnn_py.graph import Trace, gradients
 from magmadnn_py.graph.interpret import interpret
 from magmadnn_py.graph.node import AxisSplit, Constant

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from cases.case import types
-from cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases.case import types
+from magmadnn_py.benchmarks.cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES
 from magmadnn_py.graph import gradients
 from magmadnn_py.ops.conv import Convolution, ConvolutionInputGradient, ConvolutionWeightGradient, transposed_extent
 from magmadnn_py.ops.window import same_padding

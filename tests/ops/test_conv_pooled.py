@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases.conv_pooled import CASES, OTHER_CASES
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases.conv_pooled import CASES, OTHER_CASES
 from magmadnn_py.graph import Trace, gradients
 from magmadnn_py.ops.pool import MaxPoolGradient
 from magmadnn_py.passes.pool_first import pool_first

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from cases import elementwise as cases
-from cases.case import Case, types
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases import elementwise as cases
+from magmadnn_py.benchmarks.cases.case import Case, types
 from magmadnn_py.graph.types import DTYPES
 from magmadnn_py.ops.elementwise import FUNCTIONS
 

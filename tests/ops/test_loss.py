@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from cases.case import types
-from cases.loss import CASES, CROSS_ENTROPY_CASES, LARGE_CASES, SOFTMAX_CASES
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases.case import types
+from magmadnn_py.benchmarks.cases.loss import CASES, CROSS_ENTROPY_CASES, LARGE_CASES, SOFTMAX_CASES
 from magmadnn_py.ops.loss import LogSoftmax, Softmax, SoftmaxCrossEntropy, SoftmaxCrossEntropyGradient
 from ops.checks import (
     apply,

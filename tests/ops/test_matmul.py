@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from cases import matmul as cases
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases import matmul as cases
 from magmadnn_py.graph import Trace
 from magmadnn_py.ops.matmul import MatMul
 

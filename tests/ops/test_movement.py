@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from cases import movement as cases
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases import movement as cases
 from magmadnn_py.graph import Trace
 from magmadnn_py.graph.symbolic import Symbol
 from magmadnn_py.graph.types import DTYPES

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases.case import types
-from cases.norm import CASES
 
 from magmadnn_py import ops
-from magmadnn_py.graph import gradients
-from magmadnn_py.ops.norm import Normalize
+from magmadnn_py.benchmarks.cases.case import types
+from magmadnn_py.benchmarks.cases.norm import CASES
+from magmadnn_py.graph import Trace, gradients
+from magmadnn_py.ops.norm import Normalize, NormalizeGradient
+from magmadnn_py.runtime.program import Program
 from ops.checks import (
     check_cost_and_split,
     check_gradient,
@@ -29,10 +30,11 @@ FILLED_CASES = [case for case in NORMALIZE_CASES if case.inputs[0].size]
 @parametrize(FILLED_CASES)
 def test_values(case):
     case = case.retyped("float64")
-    x, scale, offset = case.arrays()
+    x, scale, offset, *residual = case.arrays()
     mean = np.mean(x, case.op.axes, keepdims=True)
     variance = np.var(x, case.op.axes, keepdims=True)
-    y = (x - mean) / np.sqrt(variance + case.op.epsilon) * scale + offset
+    y = (x - mean) / np.sqrt(variance + case.op.epsilon) * scale + offset + sum(residual)
+    y = np.maximum(y, 0) if case.op.activation == "relu" else y
     check_reference(case, [y, mean, variance], rtol=1e-12, atol=1e-12)
 
 
@@ -79,6 +81,47 @@ def test_cost_and_split(case):
 @parametrize(CASES, dtypes=["float32", "float64"])
 def test_kernel(case, dtype):
     check_kernel(case, dtype)
+
+
+def run_kernel(op, *arrays):
+    with Trace() as trace:
+        program = Program(trace.graph(op(*(trace.input(a.shape, a.dtype.name) for a in arrays))))
+    assert not program.references
+    return [np.array(a) for a in program.run(*arrays)]
+
+
+LARGE = [("batch", (16, 40, 41, 9), (0, 1, 2)), ("batch-dense", (30_000, 33), (0,)), ("layer", (3, 30_001), (1,))]
+
+
+@pytest.mark.parametrize(("label", "shape", "axes"), LARGE, ids=[label for label, *_ in LARGE])
+@pytest.mark.parametrize(("mean", "spread"), [(0, 1), (1000, 1), (-3e5, 10)], ids=str)
+def test_float32_statistics_of_many_numbers(label, shape, axes, mean, spread):
+    """Within what the rounding of x itself permits, however large the mean is beside the spread."""
+    rng = np.random.default_rng(0)
+    x = (mean + spread * rng.standard_normal(shape)).astype("float32")
+    scale = np.ones([1 if axis in axes else extent for axis, extent in enumerate(shape)], "float32")
+    y, found_mean, found_variance = run_kernel(Normalize(axes, 1e-3), x, scale, scale * 0)
+    exact = x.astype("float64")
+    true_mean, true_variance = exact.mean(axes, keepdims=True), exact.var(axes, keepdims=True)
+    np.testing.assert_allclose(found_mean, true_mean, rtol=1e-7, atol=1e-6 * spread)
+    np.testing.assert_allclose(found_variance, true_variance, rtol=2e-6)
+    # The stored mean is rounded: by that much, and no more, may y be off.
+    shift = np.abs(mean) * 2**-24 / spread
+    np.testing.assert_allclose(y, (exact - true_mean) / np.sqrt(true_variance + 1e-3), rtol=0, atol=1e-5 + shift)
+
+
+@pytest.mark.parametrize(("label", "shape", "axes"), LARGE, ids=[label for label, *_ in LARGE])
+def test_float32_gradient_of_many_numbers(label, shape, axes):
+    rng = np.random.default_rng(0)
+    dy, x = ((1000 + rng.standard_normal(shape)).astype("float32") for _ in range(2))
+    scale = np.ones([1 if axis in axes else extent for axis, extent in enumerate(shape)], "float32")
+    mean, variance = x.mean(axes, keepdims=True, dtype="float64"), x.var(axes, keepdims=True, dtype="float64")
+    arrays = [dy, x, scale, mean.astype("float32"), variance.astype("float32")]
+    op = NormalizeGradient(axes, 1e-3)
+    wanted = op.reference(np, *(a.astype("float64") for a in arrays))
+    for got, exact, size in zip(run_kernel(op, *arrays), wanted, (1e3, 1e3 * x.size, 1e3 * x.size), strict=True):
+        # Sums of thousands: relative to the size of what is summed.
+        np.testing.assert_allclose(got, exact, rtol=1e-5, atol=2e-7 * size)
 
 
 def test_errors():

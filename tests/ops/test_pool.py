@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases.case import types
-from cases.pool import CASES, EXTREME_CASES
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases.case import types
+from magmadnn_py.benchmarks.cases.pool import CASES, EXTREME_CASES
 from magmadnn_py.graph import gradients
 from magmadnn_py.ops.pool import AveragePool, MaxPool
 from magmadnn_py.ops.window import ceil_padding, output_extent

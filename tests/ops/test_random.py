@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from cases import random as cases
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases import random as cases
 from magmadnn_py.graph import Trace, gradients
 from magmadnn_py.graph.interpret import interpret
 from magmadnn_py.graph.symbolic import Symbol

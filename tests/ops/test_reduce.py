@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import reduce as cases
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from magmadnn_py import ops
+from magmadnn_py.benchmarks.cases import reduce as cases
 from magmadnn_py.graph.types import DTYPES
 
 from .checks import (

@@ -106,10 +106,11 @@ class Replay:
             memory = self._at(value)
             for other in node.outputs:
                 assert other is value or not np.shares_memory(memory, self._at(other)), f"{node}: outputs overlap"
-            for source in node.inputs:
+            for number, source in enumerate(node.inputs):
                 if np.shares_memory(memory, self._at(source)):
                     same = source.type == value.type and memory.ctypes.data == self._at(source).ctypes.data
-                    assert node.op.inplace and same, f"{node}: writes over its input {source}"
+                    allowed = node.op.may_overwrite(value.index, number)
+                    assert allowed and same, f"{node}: writes over its input {source}"
         for value in node.outputs:
             self._write(value, self._fresh(value.type.nbytes))
 

@@ -85,7 +85,7 @@ def test_passes_say_what_they_did(monkeypatch, capsys):
     assert "simplify: 4 -> 4 nodes" in said
     assert "fuse: 4 -> 3 nodes" in said
     assert "order: off" in said
-    assert "plan_memory: " in said
+    assert "of values in an arena of" in said
 
 
 def residual_network(blocks: int):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from magmadnn_py import Input, Sequential, callbacks, config, layers, losses, optimizers, utils
+from magmadnn_py import Input, Sequential, config, layers, losses, optimizers, utils
+from peer.step_losses import StepLosses
 
 torch = pytest.importorskip(
     "torch", reason="PyTorch is not installed (pip install '.[peers]'): training is not compared with it"
@@ -146,18 +147,6 @@ def sgd(rate, **arguments):
 
 
 # The comparison
-
-
-class StepLosses(callbacks.Callback):
-    """The loss of each step, from the running means that batch hooks are given."""
-
-    def on_train_begin(self, logs=None):
-        self.losses, self.total = [], 0.0
-
-    def on_train_batch_end(self, batch, logs=None):
-        total = logs["loss"] * (batch + 1)
-        self.losses.append(total - self.total)
-        self.total = total
 
 
 def compare(network, optimizer, peer_optimizer, loss_bound=1e-4, weight_bound=2e-5):

@@ -20,6 +20,7 @@ void finish_narrow_tile(const Product<T>& p, int64_t row, int rows, const T* sum
             Vector<T> v = load(sums + i * width + j);
             if (p.accumulate) v += load_part(c, count);
             v += bias;
+            if (p.residual) v += load_part(p.residual + p.c_rows[row + i] + j, count);
             if (p.relu) v = v < Vector<T>{} ? Vector<T>{} : v;
             store_part(c, v, count);
         }
@@ -69,15 +70,13 @@ inline __attribute__((always_inline)) void multiply_indexed(const Product<T>& p,
     }
 }
 
-/// Starts fetching the tile of C, which is read when the product is done.
+/// Starts fetching a tile of C or of the residual, which is read when the product is done.
 template <class T, int Rows, int Vectors>
-inline __attribute__((always_inline)) void prefetch_tile(const Product<T>& p, int64_t row) {
+inline void prefetch_tile(const T* c, const int32_t* c_rows) {
     constexpr int line = 64 / sizeof(T);
-#pragma GCC unroll 16
     for (int i = 0; i < Rows; i++)
 #pragma GCC unroll 4
-        for (int j = 0; j < Vectors * lanes<T>; j += line)
-            __builtin_prefetch(p.c + p.c_rows[row + i] + j, 1);
+        for (int j = 0; j < Vectors * lanes<T>; j += line) __builtin_prefetch(c + c_rows[i] + j);
 }
 
 template <class T, int Rows, int Vectors, bool Strips>
@@ -87,7 +86,8 @@ void multiply_tile(const Product<T>& p, int64_t row, int64_t tile) {
     for (int i = 0; i < Rows; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < Vectors; j++) sum[i][j] = Vector<T>{};
-    if (p.accumulate) prefetch_tile<T, Rows, Vectors>(p, row);
+    if (p.accumulate) prefetch_tile<T, Rows, Vectors>(p.c, p.c_rows + row);
+    if (p.residual) prefetch_tile<T, Rows, Vectors>(p.residual, p.c_rows + row);
     if constexpr (Strips)
         multiply_strip<T, Rows, Vectors>(p, p.a + tile * p.depth * strip_rows, sum);
     else
@@ -106,6 +106,13 @@ void multiply_tile(const Product<T>& p, int64_t row, int64_t tile) {
 #pragma GCC unroll 16
                 for (int i = 0; i < Rows; i++) sum[i][j] += bias;
             }
+        }
+        if (p.residual) {
+#pragma GCC unroll 16
+            for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+                for (int j = 0; j < Vectors; j++)
+                    sum[i][j] += load(p.residual + p.c_rows[row + i] + j * lanes<T>);
         }
         if (p.relu) {
 #pragma GCC unroll 16

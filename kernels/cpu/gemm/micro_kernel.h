@@ -37,11 +37,12 @@ struct Product {
     const int32_t* c_rows;
     int64_t rows;
     int64_t depth;
-    Runs runs;                // of a_columns, of which only the first of each is read
-    int columns;              // of C; B may hold more, up to whole vectors
-    bool accumulate = false;  // add to C instead of overwriting it
-    const T* bias = nullptr;  // [columns], added last
-    bool relu = false;        // after the bias; NaN stays NaN
+    Runs runs;                    // of a_columns, of which only the first of each is read
+    int columns;                  // of C; B may hold more, up to whole vectors
+    bool accumulate = false;      // add to C instead of overwriting it
+    const T* bias = nullptr;      // [columns], added last
+    const T* residual = nullptr;  // laid out as C, added with the bias
+    bool relu = false;            // after both; NaN stays NaN
 };
 
 template <class T>

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.matmul import MatMul
+from ...graph.types import TensorType
+from ...ops.matmul import MatMul
+from .case import Case, types
 
 # m, k, n
 SIZES = [
@@ -63,5 +63,14 @@ INTEGER_CASES = [
 ]
 
 LAYER_CASES = [_case(*size, bias=True, activation="relu") for size in LAYERS]
+
+#: Dense layers, forward and the products of their gradients, and a square product. For speed only.
+SPEED_CASES = [
+    *(_case(*size, bias=True) for size in ((128, 800, 500), (16, 9216, 4096), (4, 25088, 4096))),
+    _case(16, 4096, 9216, transpose_b=True),
+    _case(9216, 16, 4096, transpose_a=True),
+    _case(1024, 1024, 1024),
+    Case("attention", MatMul(transpose_b=True), types((16, 12, 196, 64), (16, 12, 196, 64))),
+]
 
 CASES = MATRIX_CASES + BATCH_CASES + EPILOGUE_CASES + INTEGER_CASES + LAYER_CASES

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import DTYPES, TensorType
-from magmadnn_py.ops.movement import (
+from ...graph.types import DTYPES, TensorType
+from ...ops.movement import (
     BroadcastTo,
     Cast,
     Concatenate,
@@ -18,6 +17,7 @@ from magmadnn_py.ops.movement import (
     StopGradient,
     Transpose,
 )
+from .case import Case, types
 
 SHAPES = [(), (1,), (5,), (0,), (2, 3), (1, 4), (3, 0, 2), (2, 3, 4), (2, 3, 4, 5)]
 
@@ -166,3 +166,12 @@ TYPED_CASES = (
 )
 INDEX_CASES = GATHER_CASES + SCATTER_CASES + ONE_HOT_CASES
 CASES = TYPED_CASES + INDEX_CASES + CAST_CASES + STOP_GRADIENT_CASES
+
+#: Between channels-last and channels-first, and transposed dense weights. For speed only.
+SPEED_CASES = [
+    Case("images-to-channels-first", Transpose((0, 3, 1, 2)), types((16, 224, 224, 3))),
+    Case("features-to-channels-first", Transpose((0, 3, 1, 2)), types((8, 56, 56, 256))),
+    Case("features-to-channels-last", Transpose((0, 2, 3, 1)), types((8, 256, 56, 56))),
+    Case("dense-weights", Transpose((1, 0)), types((4096, 4096))),
+    Case("copy", Copy(), types((16, 56, 56, 64))),
+]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cases.case import Case, random_array, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.conv import Convolution
-from magmadnn_py.ops.conv_pooled import PooledConvolutionInputGradient, PooledConvolutionWeightGradient
-from magmadnn_py.ops.window import resolve_padding
+from ...graph.types import TensorType
+from ...ops.conv import Convolution
+from ...ops.conv_pooled import PooledConvolutionInputGradient, PooledConvolutionWeightGradient
+from ...ops.window import resolve_padding
+from .case import Case, random_array, types
 
 
 def family(label, x, w, window=(2, 2), padding="valid", strides=1, dilation=1, groups=1) -> list[Case]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.conv import Convolution, ConvolutionInputGradient, ConvolutionWeightGradient
-from magmadnn_py.ops.window import Padding, resolve_padding
+from ...graph.types import TensorType
+from ...ops.conv import Convolution, ConvolutionInputGradient, ConvolutionWeightGradient
+from ...ops.window import Padding, resolve_padding
+from .case import Case, types
 
 
 def family(label, x, w, strides=1, padding="valid", dilation=1, groups=1) -> list[Case]:

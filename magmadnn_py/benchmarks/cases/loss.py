@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cases.case import Case, random_array, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.loss import LogSoftmax, Softmax, SoftmaxCrossEntropy, SoftmaxCrossEntropyGradient
+from ...graph.types import TensorType
+from ...ops.loss import LogSoftmax, Softmax, SoftmaxCrossEntropy, SoftmaxCrossEntropyGradient
+from .case import Case, random_array, types
 
 
 def _with_classes(rng, types_):

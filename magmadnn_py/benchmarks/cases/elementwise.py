@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.elementwise import FUNCTIONS, Elementwise
+from ...graph.types import TensorType
+from ...ops.elementwise import FUNCTIONS, Elementwise
+from .case import Case, types
 
 #: Functions of positive numbers.
 POSITIVE = ("sqrt", "rsqrt", "log", "power")
@@ -141,3 +141,23 @@ def special_case(function: str) -> Case:
 
 
 CASES = FUNCTION_CASES + BROADCAST_CASES + PROGRAM_CASES + MIXED_CASES + INTEGER_CASES
+
+#: Activations and sums of known networks, and the update of that many parameters by momentum. For speed only.
+SPEED_CASES = [
+    Case("relu", one("relu"), types((8, 56, 56, 256))),
+    Case("bias", one("add"), types((8, 56, 56, 256), (256,))),
+    Case("residual", one("add"), types((8, 56, 56, 256), (8, 56, 56, 256))),
+    Case("sigmoid", one("sigmoid"), types((128, 4096))),
+    Case("tanh", one("tanh"), types((128, 4096))),
+    Case(
+        "momentum-update",
+        # weight 0, velocity 1, gradient 2, momentum 3, learning rate 4
+        Elementwise(
+            ("multiply", "multiply", "subtract", "add"),
+            ((1, 3, -1), (2, 4, -1), (5, 6, -1), (0, 7, -1)),
+            (7, 8),
+            "float32",
+        ),
+        types((8_000_000,), (8_000_000,), (8_000_000,), (), ()),
+    ),
+]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.random import Dropout, RandomNormal, RandomUniform
+from ...graph.types import TensorType
+from ...ops.random import Dropout, RandomNormal, RandomUniform
+from .case import Case
 
 STATE = TensorType((2,), "int64")
 SHAPES = [(), (0,), (1,), (2,), (3,), (4,), (5,), (3, 7), (2, 3, 5, 7), (1001,)]
@@ -34,5 +34,12 @@ DROPOUT_CASES = [
     for shape in SHAPES
     for rate in (0.0, 0.25, 0.5, 1.0)
 ] + [Case("dropout layer", Dropout(0.5, 1), (TensorType((128, 4096)), STATE), SEEDED, (True, False))]
+
+#: Dropout behind AlexNet's dense layers, and the initial weights of one of them. For speed only.
+SPEED_CASES = [
+    Case("dropout-dense", Dropout(0.5, 1), (TensorType((128, 4096)), STATE), SEEDED),
+    Case("normal-weights", RandomNormal((4096, 4096), 0.0, 0.05, "float32", 1), (STATE,), SEEDED),
+    Case("uniform-weights", RandomUniform((4096, 4096), -0.05, 0.05, "float32", 1), (STATE,), SEEDED),
+]
 
 CASES = UNIFORM_CASES + NORMAL_CASES + DROPOUT_CASES

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case, random_array, types
-from magmadnn_py.graph.types import TensorType
-from magmadnn_py.ops.pool import AveragePool, AveragePoolGradient, MaxPool, MaxPoolGradient
-from magmadnn_py.ops.window import resolve_padding
+from ...graph.types import TensorType
+from ...ops.pool import AveragePool, AveragePoolGradient, MaxPool, MaxPoolGradient
+from ...ops.window import resolve_padding
+from .case import Case, random_array, types
 
 
 def _distinct(rng, types_):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from magmadnn_py.graph.node import Op
-from magmadnn_py.graph.types import TensorType, is_floating
+from ...graph.node import Op
+from ...graph.types import TensorType, is_floating
 
 Make = Callable[[np.random.Generator, tuple[TensorType, ...]], Sequence[np.ndarray]]
 

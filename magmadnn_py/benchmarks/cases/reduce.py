@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cases.case import Case, types
-from magmadnn_py.ops.reduce import ArgReduce, Reduce
+from ...ops.reduce import ArgReduce, Reduce
+from .case import Case, types
 
 # shape, axes
 AXES = [
@@ -81,6 +81,15 @@ LAYER_CASES = [
     _reduce("max", (4, 28, 28, 32), (1, 2), False),
     _reduce("sum", (100_003,), (0,), False),
     _reduce("sum", (3, 100_003), (1,), False),
+]
+
+#: Bias gradients and global pooling of known networks. For speed only.
+SPEED_CASES = [
+    _reduce("sum", (128, 500), (0,), False),
+    _reduce("sum", (8, 112, 112, 64), (0, 1, 2), False),
+    _reduce("mean", (8, 7, 7, 2048), (1, 2), False),
+    _reduce("max", (16, 196, 768), (1,), False),
+    _reduce("sum", (4_000_000,), (0,), False),
 ]
 
 ARG_CASES = [

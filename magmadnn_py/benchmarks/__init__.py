@@ -1,0 +1,1 @@
+"""The measuring harness behind `magmadnn bench`, and the shared case lists (`cases`)."""
