@@ -43,7 +43,7 @@ class ScatterGradient : public Kernel {
     Panels<T> panels_;
     PixelStrides sums_, dx_;  // sums_: dx and its padding, channels rounded up to whole vectors
     int64_t packed_elements_;
-    std::vector<int32_t> dy_rows_, dy_columns_, sum_rows_, sum_taps_;
+    std::vector<int32_t> dy_rows_, sum_rows_, sum_taps_;
 };
 
 template <class T>
@@ -65,7 +65,6 @@ ScatterGradient<T>::ScatterGradient(const Signature& s)
                 sum_rows_.push_back(
                     static_cast<int32_t>(sums_.offset(0, t * stride[0], h * stride[1], w * stride[2])));
             }
-    for (int64_t f = 0; f < shape_.filters; f++) dy_columns_.push_back(static_cast<int32_t>(f));
     const auto& [kt, kh, kw] = shape_.kernel;
     const auto& dilation = shape_.dilation;
     for (int64_t t = 0; t < kt; t++)
@@ -106,7 +105,8 @@ void ScatterGradient<T>::run_image(const T* dy, const T* packed, T* sums) const 
     Product<T> product;
     product.a = dy;
     product.a_rows = dy_rows_.data();
-    product.a_columns = dy_columns_.data();
+    product.a_columns = &no_offset;
+    product.runs = {shape_.filters, 1};
     product.c_rows = sum_rows_.data();
     product.rows = shape_.output_pixels();
     product.depth = shape_.filters;

@@ -56,10 +56,11 @@ class WeightGradient : public Kernel {
     int64_t sums_elements_;
     Scratch worker_;
     std::vector<int32_t> x_rows_, x_columns_, sum_rows_;
+    Runs x_runs_;
     // Where pixels of x lie far apart, rows of the product are packed, a chunk at a time.
     bool pack_x_;
     std::vector<Chunk> chunks_;
-    std::vector<int32_t> chunk_rows_, chunk_columns_;
+    std::vector<int32_t> chunk_rows_;
 };
 
 template <class T>
@@ -77,7 +78,8 @@ WeightGradient<T>::WeightGradient(const Signature& s)
                share_columns_ ? 1 : tasks_wanted(serial_, threads_)}),
       dy_(shape_.output, shape_.filters),
       x_rows_(source_.taps(phase_, shape_.group_channels())),
-      x_columns_(source_.positions(phase_)) {
+      x_columns_(source_.positions(phase_)),
+      x_runs_(runs_of(x_columns_)) {
     for (size_t i = 0; i < x_rows_.size(); i++)
         sum_rows_.push_back(static_cast<int32_t>(static_cast<int64_t>(i) * shape_.filters));
     sums_elements_ = round_up(s.outputs[0].size(), 16);
@@ -105,8 +107,6 @@ void WeightGradient<T>::choose_chunks() {
         for (int64_t c = 0; c < channels; c += chunk_rows)
             chunks_.push_back({tap * channels + c, std::min(chunk_rows, channels - c)});
     for (int32_t i = 0; i < chunk_rows; i++) chunk_rows_.push_back(i);
-    for (size_t k = 0; k < x_columns_.size(); k++)
-        chunk_columns_.push_back(static_cast<int32_t>(static_cast<int64_t>(k) * chunk_rows));
 }
 
 template <class T>
@@ -194,11 +194,13 @@ void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t 
                          static_cast<int>(chunk.rows), chunk_rows, packed_x);
             product.a = packed_x;
             product.a_rows = chunk_rows_.data();
-            product.a_columns = chunk_columns_.data();
+            product.a_columns = &no_offset;
+            product.runs = {product.depth, chunk_rows};
         } else {
             product.a = x;
             product.a_rows = x_rows_.data();
             product.a_columns = x_columns_.data();
+            product.runs = x_runs_;
         }
         product.rows = chunk.rows;
         for (int64_t panel = first_panel; panel < end_panel; panel++) {

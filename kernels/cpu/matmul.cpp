@@ -44,8 +44,7 @@ class MatMul : public Kernel {
     void fill_tables();
     void run_task(const Operands& matrices, int64_t task, T* packed) const;
     void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel,
-                        int64_t end_panel, T* packed) const;
-    const T* pack_a(const Product<T>& product, T* packed) const;
+                        int64_t end_panel, bool first_group, T* packed) const;
     bool in_place(int64_t panel) const {
         return b_in_place_ && panels_.columns_of(panel) == panels_.packed_lanes(panel);
     }
@@ -59,11 +58,10 @@ class MatMul : public Kernel {
     bool b_in_place_;
     int64_t group_;  // panels packed at a time
     Cut row_tasks_, column_tasks_, depth_;
-    // Where lines of A lie far apart, a block of it is packed too: [depth][rows] or [rows][depth] as in A.
-    bool pack_a_;
-    int64_t row_block_, a_stride_;
+    bool strips_;  // whether A is packed too: for few columns it is read in place
+    int64_t row_block_;
     int64_t b_elements_, a_elements_;  // of one worker's packed blocks
-    std::vector<int32_t> a_rows_, a_columns_, y_rows_;
+    std::vector<int32_t> a_rows_, y_rows_;
 };
 
 template <class T>
@@ -94,24 +92,19 @@ template <class T>
 void MatMul<T>::choose_blocks() {
     constexpr int64_t reach = INT32_MAX;  // index tables hold 32 bits
     constexpr int64_t element_bytes = sizeof(T);
-    b_in_place_ =
-        !transpose_b_ && (m_ <= 2 * register_tile.rows[register_tile.max_vectors] || n_ <= panel_lanes<T>);
-    const int64_t longest = b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth;
-    depth_ = Cut::by_length(k_, std::min(longest, transpose_a_ ? reach / std::max<int64_t>(m_, 1) : reach));
+    b_in_place_ = !transpose_b_ && (m_ <= 2 * strip_rows || n_ <= panel_lanes<T>);
+    strips_ = !b_in_place_ && panels_.count() >= few_panels;
+    depth_ = Cut::by_length(k_, b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth);
     const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
-    group_ = std::max<int64_t>(1, level_2_bytes / (depth * panel_lanes<T> * element_bytes));
-
-    const int64_t line = (transpose_a_ ? m_ : k_) * element_bytes;
-    pack_a_ = m_ > chunk_rows && std::min(group_, panels_.count()) >= 4 &&
-              line >= (transpose_a_ ? far_bytes : 4 * far_bytes);
     choose_tasks();
-    row_block_ = pack_a_ ? chunk_rows
-                         : std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
+    row_block_ = std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
     row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);
-    group_ = std::min(group_, column_tasks_.longest());
+    // Panels that serve a single block of rows are used while they are fresh.
+    const int64_t group_bytes = row_tasks_.longest() <= row_block_ ? level_2_bytes / 2 : packed_bytes;
+    group_ = std::clamp<int64_t>(group_bytes / (depth * panel_lanes<T> * element_bytes), 1,
+                                 column_tasks_.longest());
     b_elements_ = round_up(group_ * panel_lanes<T> * depth, 16);
-    a_stride_ = transpose_a_ ? chunk_rows : depth + 2 * lanes<T>;
-    a_elements_ = pack_a_ ? round_up((transpose_a_ ? depth : row_block_) * a_stride_, 16) : 0;
+    a_elements_ = strips_ ? round_up(strip_elements<T>(row_block_, depth), 16) : 0;
 }
 
 /// Cuts rows and columns of Y into tasks so that packing, repeated by each task, costs least.
@@ -127,7 +120,7 @@ void MatMul<T>::choose_tasks() {
     for (int64_t columns = 1; columns <= std::clamp<int64_t>(panels_.count(), 1, wanted); columns++) {
         const int64_t rows = std::clamp<int64_t>(m_ / chunk_rows, 1, (wanted + columns - 1) / columns);
         const int64_t tasks = std::min(rows * columns, wanted);
-        const int64_t cost = (pack_a_ ? m_ * columns : 0) + (b_in_place_ ? 0 : n_ * rows);
+        const int64_t cost = (strips_ ? m_ * columns : 0) + (b_in_place_ ? 0 : n_ * rows);
         if (tasks < best_tasks || (tasks == best_tasks && cost >= best_cost)) continue;
         best_tasks = tasks;
         best_cost = cost;
@@ -138,14 +131,10 @@ void MatMul<T>::choose_tasks() {
 
 template <class T>
 void MatMul<T>::fill_tables() {
-    const int64_t row_stride = transpose_a_ ? 1 : pack_a_ ? a_stride_ : k_;
-    const int64_t column_stride = !transpose_a_ ? 1 : pack_a_ ? a_stride_ : m_;
     for (int64_t i = 0; i < row_block_; i++) {
-        a_rows_.push_back(static_cast<int32_t>(i * row_stride));
+        a_rows_.push_back(static_cast<int32_t>(i * (transpose_a_ ? 1 : k_)));
         y_rows_.push_back(static_cast<int32_t>(i * n_));
     }
-    for (int64_t i = 0; i < depth_.longest(); i++)
-        a_columns_.push_back(static_cast<int32_t>(i * column_stride));
 }
 
 template <class T>
@@ -171,16 +160,17 @@ void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
     const Cut rows = Cut::by_length(row_tasks_.begin(row_task + 1) - row, row_block_);
     const Operands own = {all.a + a_offsets_[batch] + row * (transpose_a_ ? 1 : k_),
                           all.b + b_offsets_[batch], all.bias, all.y + (batch * m_ + row) * n_};
-    const int64_t end_panel = column_tasks_.begin(column_task + 1);
-    for (int64_t panel = column_tasks_.begin(column_task); panel < end_panel; panel += group_)
-        for (int64_t block = 0; block < depth_.parts; block++)
-            multiply_block(own, rows, block, panel, std::min(panel + group_, end_panel), packed);
+    const int64_t first = column_tasks_.begin(column_task), end = column_tasks_.begin(column_task + 1);
+    for (int64_t block = 0; block < depth_.parts; block++)
+        for (int64_t panel = first; panel < end; panel += group_)
+            multiply_block(own, rows, block, panel, std::min(panel + group_, end), panel == first, packed);
 }
 
-/// One group of panels times one block of the depth: the panels are packed once and serve all rows.
+/// One group of panels times one block of the depth: the panels are packed once and serve all rows. The strips
+/// of the block's first group are still there for the next ones where one block holds all rows.
 template <class T>
 void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel,
-                               int64_t end_panel, T* packed) const {
+                               int64_t end_panel, bool first_group, T* packed) const {
     const int64_t k = depth_.begin(block);
     const int64_t depth = depth_.begin(block + 1) - k;
     const bool last = block + 1 == depth_.parts;
@@ -201,14 +191,20 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
         const int64_t m = rows.begin(part);
         Product<T> product;
         product.a = own.a + (transpose_a_ ? m + k * m_ : m * k_ + k);
-        product.a_rows = a_rows_.data();
-        product.a_columns = a_columns_.data();
+        product.a_rows = strips_ ? nullptr : a_rows_.data();
+        product.a_columns = &no_offset;
         product.c_rows = y_rows_.data();
         product.rows = rows.begin(part + 1) - m;
         product.depth = depth;
+        product.runs = {depth, transpose_a_ ? m_ : 1};
         product.accumulate = block > 0;
         product.relu = last && relu_;
-        if (pack_a_) product.a = pack_a(product, packed + b_elements_);
+        if (strips_) {
+            T* strips = packed + b_elements_;
+            if (first_group || rows.parts > 1)
+                pack_strips(product.a, transpose_a_ ? m_ : k_, transpose_a_, product.rows, depth, strips);
+            product.a = strips;
+        }
         for (int64_t p = first_panel; p < end_panel; p++) {
             const int64_t n = panels_.first(p);
             product.b = in_place(p) ? own.b + k * n_ + n : packed_panel(p);
@@ -219,15 +215,6 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
             multiply(product);
         }
     }
-}
-
-template <class T>
-const T* MatMul<T>::pack_a(const Product<T>& product, T* packed) const {
-    if (transpose_a_)
-        pack(product.a, m_, product.depth, static_cast<int>(product.rows), a_stride_, packed);
-    else
-        pack(product.a, k_, product.rows, static_cast<int>(product.depth), a_stride_, packed);
-    return packed;
 }
 
 template <class T>

@@ -13,7 +13,7 @@ struct RegisterTile {
     int rows[4];
 };
 
-// One pointer per row is held too, which limits the height where vector registers would not.
+// An offset per row is held too, which limits the height where vector registers would not.
 #if MAGMADNN_VECTOR_BYTES == 64 || defined(__aarch64__)
 inline constexpr RegisterTile register_tile = {3, {0, 8, 8, 8}};  // of 32 registers
 #else
@@ -39,6 +39,13 @@ inline constexpr int64_t weight_gradient_depth = 224;
 /// `far_bytes` apart: such lines share a few sets of the level-1 cache and would drive each other out.
 inline constexpr int64_t chunk_rows = MAGMADNN_VECTOR_BYTES == 64 ? 32 : 24;
 inline constexpr int64_t far_bytes = 1024;
+
+/// Bytes of one worker's packed panels of a dense product, in the level-3 cache: each panel in turn moves up to
+/// the first level and serves a block of rows.
+inline constexpr int64_t packed_bytes = 1 << 20;
+
+/// Panels of a product that do not repay packing its first operand.
+inline constexpr int64_t few_panels = 4;
 
 /// Rows of a product that do not repay packing its second operand.
 inline constexpr int64_t few_rows = 64;

@@ -27,32 +27,71 @@ void finish_narrow_tile(const Product<T>& p, int64_t row, int rows, const T* sum
     }
 }
 
+/// sums += the product of one tile's rows from `a` on and a panel, both packed.
 template <class T, int Rows, int Vectors>
-void multiply_tile(const Product<T>& p, int64_t row) {
-    Vector<T> sum[Rows][Vectors];
-    const T* a[Rows];
-#pragma GCC unroll 16
-    for (int i = 0; i < Rows; i++) {
-        a[i] = p.a + p.a_rows[row + i];
-#pragma GCC unroll 4
-        for (int j = 0; j < Vectors; j++) sum[i][j] = Vector<T>{};
-    }
-    if (p.residual)  // read last, and from far away
-        for (int i = 0; i < Rows; i++) __builtin_prefetch(p.residual + p.c_rows[row + i]);
+inline __attribute__((always_inline)) void multiply_strip(const Product<T>& p, const T* a,
+                                                          Vector<T> (&sum)[Rows][Vectors]) {
     const T* b = p.b;
     const int64_t b_stride = p.b_stride;
-    const int32_t* column = p.a_columns;
-#pragma GCC unroll 2
-    for (const int32_t* const end = column + p.depth; column != end; column++, b += b_stride) {
-        const int64_t k = *column;
+#pragma GCC unroll 4
+    for (int64_t k = p.depth; k > 0; k--, a += strip_rows, b += b_stride) {
         Vector<T> bk[Vectors];
 #pragma GCC unroll 4
         for (int j = 0; j < Vectors; j++) bk[j] = load(b + j * lanes<T>);
 #pragma GCC unroll 16
         for (int i = 0; i < Rows; i++)
 #pragma GCC unroll 4
-            for (int j = 0; j < Vectors; j++) sum[i][j] += a[i][k] * bk[j];
+            for (int j = 0; j < Vectors; j++) sum[i][j] += a[i] * bk[j];
     }
+}
+
+/// The same with rows where `a_rows` says. Offsets of rows and one moving pointer take fewer instructions than
+/// a pointer per row.
+template <class T, int Rows, int Vectors>
+inline __attribute__((always_inline)) void multiply_indexed(const Product<T>& p, const int32_t* a_rows,
+                                                            Vector<T> (&sum)[Rows][Vectors]) {
+    int64_t row[Rows];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; i++) row[i] = a_rows[i];
+    const T* b = p.b;
+    const int64_t b_stride = p.b_stride, stride = p.runs.stride;
+    for (int64_t first = 0; first < p.depth; first += p.runs.length) {
+        const T* a = p.a + p.a_columns[first];
+#pragma GCC unroll 4
+        for (int64_t k = std::min(p.runs.length, p.depth - first); k > 0; k--, a += stride, b += b_stride) {
+            Vector<T> bk[Vectors];
+#pragma GCC unroll 4
+            for (int j = 0; j < Vectors; j++) bk[j] = load(b + j * lanes<T>);
+#pragma GCC unroll 16
+            for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+                for (int j = 0; j < Vectors; j++) sum[i][j] += a[row[i]] * bk[j];
+        }
+    }
+}
+
+/// Starts fetching a tile of C or of the residual, which is read when the product is done.
+template <class T, int Rows, int Vectors>
+inline void prefetch_tile(const T* c, const int32_t* c_rows) {
+    constexpr int line = 64 / sizeof(T);
+    for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors * lanes<T>; j += line) __builtin_prefetch(c + c_rows[i] + j);
+}
+
+template <class T, int Rows, int Vectors, bool Strips>
+void multiply_tile(const Product<T>& p, int64_t row, int64_t tile) {
+    Vector<T> sum[Rows][Vectors];
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; j++) sum[i][j] = Vector<T>{};
+    if (p.accumulate) prefetch_tile<T, Rows, Vectors>(p.c, p.c_rows + row);
+    if (p.residual) prefetch_tile<T, Rows, Vectors>(p.residual, p.c_rows + row);
+    if constexpr (Strips)
+        multiply_strip<T, Rows, Vectors>(p, p.a + tile * p.depth * strip_rows, sum);
+    else
+        multiply_indexed<T, Rows, Vectors>(p, p.a_rows + row, sum);
     if (p.columns == Vectors * lanes<T>) {
         if (p.accumulate) {
 #pragma GCC unroll 16
@@ -97,28 +136,46 @@ void multiply_tile(const Product<T>& p, int64_t row) {
 }
 
 template <class T>
-using TileFunction = void (*)(const Product<T>&, int64_t row);
+using TileFunction = void (*)(const Product<T>&, int64_t row, int64_t tile);
 
 /// Tile functions of one width, indexed by their number of rows less one.
-template <class T, int Vectors, size_t... Rows>
+template <class T, int Vectors, bool Strips, size_t... Rows>
 constexpr auto tile_functions(std::index_sequence<Rows...>) {
     return std::array<TileFunction<T>, sizeof...(Rows)>{
-        multiply_tile<T, static_cast<int>(Rows) + 1, Vectors>...};
+        multiply_tile<T, static_cast<int>(Rows) + 1, Vectors, Strips>...};
+}
+
+template <class T, int Vectors, bool Strips>
+void multiply_panel(const Product<T>& p) {
+    constexpr int tallest = Strips ? strip_rows : register_tile.rows[Vectors];
+    static constexpr auto functions =
+        tile_functions<T, Vectors, Strips>(std::make_index_sequence<tallest>());
+    const Cut tiles = tiles_of(p.rows, tallest);
+    for (int64_t t = 0, row = 0; t < tiles.parts; t++) {
+        const int64_t end = tiles.begin(t + 1);
+        functions[end - row - 1](p, row, t);
+        row = end;
+    }
 }
 
 template <class T, int Vectors>
 void multiply_panel(const Product<T>& p) {
-    constexpr int tallest = register_tile.rows[Vectors];
-    static constexpr auto functions = tile_functions<T, Vectors>(std::make_index_sequence<tallest>());
-    // Tiles of nearly equal height: 8 rows are better cut 4 + 4 than 6 + 2.
-    const int64_t tiles = (p.rows + tallest - 1) / tallest;
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t row = p.rows * t / tiles;
-        functions[p.rows * (t + 1) / tiles - row - 1](p, row);
-    }
+    if (p.rows == 0) return;
+    p.a_rows ? multiply_panel<T, Vectors, false>(p) : multiply_panel<T, Vectors, true>(p);
 }
 
 }  // namespace
+
+Runs runs_of(const std::vector<int32_t>& offsets) {
+    const int64_t count = static_cast<int64_t>(offsets.size());
+    if (count < 2) return {};
+    const auto step = [&](int64_t i) { return offsets[i] - offsets[i - 1]; };
+    Runs runs = {1, step(1)};
+    while (runs.length < count && step(runs.length) == runs.stride) runs.length++;
+    for (int64_t i = 1; i < count; i++)
+        if (i % runs.length != 0 && step(i) != runs.stride) return {};
+    return runs;
+}
 
 template <class T>
 void multiply(const Product<T>& product) {

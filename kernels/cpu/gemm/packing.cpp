@@ -7,6 +7,9 @@
 namespace magmadnn::cpu {
 namespace {
 
+/// Rows of a matrix that are cut up together: few enough for the prefetchers to follow.
+constexpr int64_t rows_at_once = 16;
+
 /// One exchange of an in-register transposition: lane l of the results comes from a where bit `Bit` of l is
 /// clear and from b where it is set, `Bit` lanes apart for one of the two.
 template <class T, int Bit, int... Lane>
@@ -44,10 +47,9 @@ void pack(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed
 template <class T>
 void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b, int64_t stride,
                  int64_t depth, T* packed) {
-    constexpr int64_t few = 16;
-    for (int64_t k = 0; k < depth; k += few)
+    for (int64_t k = 0; k < depth; k += rows_at_once)
         for (int64_t p = first; p < end; p++)
-            pack(b + k * stride + panels.first(p), stride, std::min(few, depth - k), panels.columns_of(p),
+            pack(b + k * stride + panels.first(p), stride, std::min(rows_at_once, depth - k), panels.columns_of(p),
                  panels.packed_lanes(p),
                  packed + (panels.first(p) - panels.first(first)) * depth + k * panels.packed_lanes(p));
 }
@@ -62,7 +64,8 @@ template <class T>
 void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes,
                      T* packed) {
     constexpr int L = lanes<T>;
-    for (int64_t j = 0; j < packed_lanes; j += L) {
+    // From the last lanes to the first, and from k = 0 up: what a vector writes too much is overwritten later.
+    for (int64_t j = (columns - 1) / L * L; j >= 0; j -= L) {
         const int count = static_cast<int>(std::min<int64_t>(columns - j, L));
         const T* row = b + j * stride;
         int64_t k = 0;
@@ -75,9 +78,35 @@ void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int
             for (int i = 0; i < L; i++) store(packed + (k + i) * packed_lanes + j, block[i]);
         }
         for (; k < depth; k++)
-            for (int i = 0; i < L; i++)
-                packed[k * packed_lanes + j + i] = row[std::min(i, count - 1) * stride + k];
+            for (int i = 0; i < count; i++)
+                packed[k * packed_lanes + j + i] = row[i * stride + k];
     }
+}
+
+template <class T>
+void pack_strips(const T* a, int64_t stride, bool transposed, int64_t rows, int64_t depth, T* packed) {
+    const Cut tiles = tiles_of(rows);
+    if (!transposed) {
+        for (int64_t t = 0; t < tiles.parts; t++, packed += strip_rows * depth) {
+            const int64_t row = tiles.begin(t);
+            pack_transposed(a + row * stride, stride, depth, static_cast<int>(tiles.begin(t + 1) - row),
+                            strip_rows, packed);
+        }
+        return;
+    }
+    for (int64_t first = 0; first < depth; first += rows_at_once)
+        for (int64_t t = 0; t < tiles.parts; t++) {
+            const int64_t row = tiles.begin(t);
+            const int count = static_cast<int>(std::min<int64_t>(rows - row, strip_rows));
+            for (int64_t k = first; k < std::min(first + rows_at_once, depth); k++) {
+                const T* from = a + k * stride + row;
+                T* to = packed + (t * depth + k) * strip_rows;
+                if (count == strip_rows)
+                    std::memcpy(to, from, strip_rows * sizeof(T));
+                else
+                    copy_part(from, count, to);
+            }
+        }
 }
 
 template void pack(const float*, int64_t, int64_t, int, int64_t, float*);
@@ -88,5 +117,7 @@ template void pack_indexed(const float*, const int32_t*, int64_t, int, int64_t, 
 template void pack_indexed(const double*, const int32_t*, int64_t, int, int64_t, double*);
 template void pack_transposed(const float*, int64_t, int64_t, int, int64_t, float*);
 template void pack_transposed(const double*, int64_t, int64_t, int, int64_t, double*);
+template void pack_strips(const float*, int64_t, bool, int64_t, int64_t, float*);
+template void pack_strips(const double*, int64_t, bool, int64_t, int64_t, double*);
 
 }  // namespace magmadnn::cpu

@@ -1,5 +1,5 @@
-// The second operand of a product as the micro-kernel wants it: cut into panels a few vectors wide, each
-// stored [depth][lanes]. Lanes past the last column hold anything: no column of the product depends on
+// The operands of a product as the micro-kernel wants them. The second is cut into panels a few vectors wide,
+// each stored [depth][lanes], the first may be cut into strips of few rows. Lanes past the last column hold anything: no column of the product depends on
 // another.
 #pragma once
 #include <algorithm>
@@ -49,8 +49,19 @@ template <class T>
 void pack_indexed(const T* b, const int32_t* index, int64_t depth, int columns, int64_t packed_lanes,
                   T* packed);
 
-/// packed[k][j] = b[j * stride + k] for j < columns, up to packed_lanes anything.
+/// packed[k][j] = b[j * stride + k] for j < columns, up to packed_lanes anything. Writes up to a vector past
+/// the end where packed_lanes is not whole vectors.
 template <class T>
 void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes, T* packed);
+
+/// The strips of `rows` rows of a: A(i,k) = a[i * stride + k], or transposed a[k * stride + i].
+template <class T>
+void pack_strips(const T* a, int64_t stride, bool transposed, int64_t rows, int64_t depth, T* packed);
+
+/// Elements that pack_strips writes.
+template <class T>
+int64_t strip_elements(int64_t rows, int64_t depth) {
+    return tiles_of(rows).parts * strip_rows * depth + lanes<T>;
+}
 
 }  // namespace magmadnn::cpu
