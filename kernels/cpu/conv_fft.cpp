@@ -15,14 +15,6 @@ namespace {
 
 constexpr int L = lanes<float>;
 
-/// Bytes of spectra of a group of pairs, and the pairs that repay a pass over the weights' spectra.
-constexpr int64_t group_bytes = 8 << 20;
-constexpr int64_t fewest_pairs = 12;
-
-/// Frequencies lie this many elements apart: no power of two, which would map them to the same sets of the
-/// caches.
-constexpr int64_t apart(int64_t elements) { return round_up(elements, 16) + 16; }
-
 class FftConvolution : public Kernel {
   public:
     size_t workspace_bytes() const override {
@@ -59,18 +51,12 @@ class FftConvolution : public Kernel {
     FftTiling tiling_;
     Panels<float> panels_;
     Cut groups_;
-    int64_t source_lanes_, target_lanes_;  // channels rounded up to whole vectors
     int64_t weights_stride_;
-    int64_t weight_frequency_, source_frequency_, target_frequency_;  // elements between frequencies
+    int64_t weight_frequency_;  // elements between frequencies
+    SpectraLayout source_spectra_{1, 3, 1}, target_spectra_{1, 2, 1};
     int64_t turned_elements_, weights_elements_, source_elements_, target_elements_, planes_elements_;
     std::vector<int32_t> source_rows_, source_columns_, target_rows_;
 };
-
-std::array<int64_t, 3> window_span(const ConvolutionShape& shape) {
-    std::array<int64_t, 3> span;
-    for (int i = 0; i < 3; i++) span[i] = (shape.kernel[i] - 1) * shape.dilation[i] + 1;
-    return span;
-}
 
 FftConvolution::FftConvolution(const Signature& s, Direction direction, const ConvolutionShape& shape)
     : shape_(shape),
@@ -78,8 +64,7 @@ FftConvolution::FftConvolution(const Signature& s, Direction direction, const Co
       threads_(s.threads),
       target_extents_(direction == Direction::forward ? shape.output : shape.input),
       target_channels_(direction == Direction::forward ? shape.filters : shape.channels),
-      tiling_(shape.images, target_extents_, window_span(shape),
-              cheapest_box(shape, target_extents_, false).box),
+      tiling_(shape.images, target_extents_, window_span(shape), cheapest_box(shape, target_extents_).box),
       panels_(target_channels_) {
     const bool forward = direction == Direction::forward;
     const std::array<int64_t, 3> span = window_span(shape);
@@ -87,32 +72,29 @@ FftConvolution::FftConvolution(const Signature& s, Direction direction, const Co
                tiling_.box()};
     if (!forward)
         for (int i = 0; i < 3; i++) source_.low[i] = span[i] - 1 - shape.low[i];
-    source_lanes_ = round_up(source_.channels, L);
-    target_lanes_ = panels_.lanes_in_row();
-    weights_stride_ = forward ? shape.filters : target_lanes_;
-
-    const int64_t pair_bytes =
-        tiling_.points() * (3 * source_lanes_ + 2 * target_lanes_) * int64_t{sizeof(float)};
-    groups_ = Cut::by_length(tiling_.pairs(), std::max(group_bytes / pair_bytes, fewest_pairs));
+    weights_stride_ = forward ? shape.filters : panels_.lanes_in_row();
+    groups_ = fft_groups(tiling_, 3 * source_.channels + 2 * target_channels_);
     const int64_t pairs = groups_.longest();
-    weight_frequency_ = apart(2 * source_.channels * target_lanes_);
-    source_frequency_ = apart(2 * pairs * 3 * source_lanes_);
-    target_frequency_ = apart(2 * pairs * 2 * target_lanes_);
+    source_spectra_ = SpectraLayout(source_.channels, 3, pairs);
+    target_spectra_ = SpectraLayout(target_channels_, 2, pairs);
+    weight_frequency_ = apart(2 * source_.channels * panels_.lanes_in_row());
     const auto frequencies = static_cast<int64_t>(tiling_.frequencies().size());
-    turned_elements_ = forward ? 0 : round_up(shape.taps() * shape.filters * target_lanes_, 16);
+    turned_elements_ = forward ? 0 : round_up(shape.taps() * shape.filters * panels_.lanes_in_row(), 16);
     weights_elements_ = frequencies * weight_frequency_;
-    source_elements_ = frequencies * source_frequency_;
-    target_elements_ = frequencies * target_frequency_;
+    source_elements_ = frequencies * source_spectra_.frequency;
+    target_elements_ = frequencies * target_spectra_.frequency;
     planes_elements_ = round_up(2 * tiling_.points() * L, 16);
 
     for (int64_t row = 0; row < 2 * pairs; row++)
         for (int64_t part = 0; part < 2; part++) {
-            source_rows_.push_back(static_cast<int32_t>((3 * row + part) * source_lanes_));
-            target_rows_.push_back(static_cast<int32_t>((2 * row + part) * target_lanes_));
+            source_rows_.push_back(
+                static_cast<int32_t>(row * source_spectra_.pair() + part * source_spectra_.channels));
+            target_rows_.push_back(
+                static_cast<int32_t>(row * target_spectra_.pair() + part * target_spectra_.channels));
         }
     for (int64_t part = 0; part < 2; part++)
         for (int64_t c = 0; c < source_.channels; c++)
-            source_columns_.push_back(static_cast<int32_t>(part * source_lanes_ + c));
+            source_columns_.push_back(static_cast<int32_t>(part * source_spectra_.channels + c));
 }
 
 void FftConvolution::run(const Arguments& arguments, ThreadPool& pool) {
@@ -129,13 +111,10 @@ void FftConvolution::run(const Arguments& arguments, ThreadPool& pool) {
         work.weights = turned;
     }
     const auto share = [&](int64_t units, auto body) {
-        const Cut tasks = {units, std::min(units, tasks_wanted(false, threads_))};
-        pool.each(tasks.parts, [&](int64_t task, int worker) {
-            for (int64_t unit = tasks.begin(task); unit < tasks.begin(task + 1); unit++)
-                body(unit, work.planes + worker * planes_elements_);
-        });
+        share_units(pool, units, threads_,
+                    [&](int64_t unit, int worker) { body(unit, work.planes + worker * planes_elements_); });
     };
-    const int64_t source_vectors = source_lanes_ / L, target_vectors = target_lanes_ / L;
+    const int64_t source_vectors = source_spectra_.channels / L, target_vectors = panels_.lanes_in_row() / L;
     share((source_.channels + 1) / 2 * target_vectors,
           [&](int64_t unit, float* planes) { transform_weights(work, unit, planes); });
     for (int64_t group = 0; group < groups_.parts; group++) {
@@ -144,8 +123,8 @@ void FftConvolution::run(const Arguments& arguments, ThreadPool& pool) {
             const int64_t pair = unit / source_vectors, channel = unit % source_vectors * L;
             load_pair(tiling_, source_, source, first + pair, channel, planes);
             tiling_.forward(planes, tiling_.box());
-            store_spectrum(tiling_, planes, source_lanes_, pairs * 3 * source_lanes_, source_frequency_,
-                           work.source_spectra + pair * 3 * source_lanes_ + channel);
+            store_spectrum(tiling_, planes, source_spectra_, pairs,
+                           work.source_spectra + pair * source_spectra_.pair() + channel);
         });
         share(static_cast<int64_t>(tiling_.frequencies().size()) * panels_.count(),
               [&](int64_t unit, float*) {
@@ -164,27 +143,22 @@ void FftConvolution::turn_weights(const float* weights, float* turned, ThreadPoo
     pool.ranges(shape_.taps(), 1, [&](int64_t begin, int64_t end, int) {
         for (int64_t tap = begin; tap < end; tap++)
             pack_transposed(weights + tap * channels * filters, filters, filters, static_cast<int>(channels),
-                            target_lanes_, turned + tap * filters * target_lanes_);
+                            panels_.lanes_in_row(), turned + tap * filters * panels_.lanes_in_row());
     });
 }
 
 /// The spectra of the windows from two source channels to one vector of target channels: the second as
 /// imaginary part, taken apart by symmetry. They come out twice as large as they are.
 void FftConvolution::transform_weights(const Work& work, int64_t unit, float* planes) const {
-    const int64_t target_vectors = target_lanes_ / L;
+    const int64_t target_vectors = panels_.lanes_in_row() / L;
     const int64_t c = unit / target_vectors * 2, target = unit % target_vectors * L;
     const bool two = c + 1 < source_.channels;
     const int count = static_cast<int>(std::min<int64_t>(weights_stride_ - target, L));
     float* imaginary = planes + tiling_.points() * L;
     std::fill_n(planes, 2 * tiling_.points() * L, 0.0f);
-    const auto& [kt, kh, kw] = shape_.kernel;
-    const auto& dilation = shape_.dilation;
-    const auto& box = tiling_.box();
     for (int64_t tap = 0; tap < shape_.taps(); tap++) {
-        const int64_t place = direction_ == Direction::forward ? tap : shape_.taps() - 1 - tap;
-        const int64_t t = place / (kh * kw) * dilation[0], h = place / kw % kh * dilation[1],
-                      w = place % kw * dilation[2];
-        const int64_t point = ((t * box[1] + h) * box[2] + w) * L;
+        const int64_t point =
+            tap_point(shape_, tiling_, direction_ == Direction::forward ? tap : shape_.taps() - 1 - tap) * L;
         const float* weights = work.weights + (tap * source_.channels + c) * weights_stride_ + target;
         store(planes + point, load_part(weights, count));
         if (two) store(imaginary + point, load_part(weights + weights_stride_, count));
@@ -212,7 +186,7 @@ void FftConvolution::transform_weights(const Work& work, int64_t unit, float* pl
 void FftConvolution::multiply_frequency(const Work& work, int64_t frequency, int64_t panel,
                                         int64_t pairs) const {
     Product<float> product = {};
-    product.a = work.source_spectra + frequency * source_frequency_;
+    product.a = work.source_spectra + frequency * source_spectra_.frequency;
     product.a_rows = source_rows_.data();
     product.a_columns = source_columns_.data();
     product.c_rows = target_rows_.data();
@@ -220,7 +194,7 @@ void FftConvolution::multiply_frequency(const Work& work, int64_t frequency, int
     product.depth = 2 * source_.channels;
     product.b = work.weight_spectra + frequency * weight_frequency_ + panels_.first(panel) * product.depth;
     product.b_stride = panels_.packed_lanes(panel);
-    product.c = work.target_spectra + frequency * target_frequency_ + panels_.first(panel);
+    product.c = work.target_spectra + frequency * target_spectra_.frequency + panels_.first(panel);
     product.columns = static_cast<int>(product.b_stride);  // the spectra have room for the excess
     multiply(product);
 }
@@ -229,17 +203,8 @@ void FftConvolution::multiply_frequency(const Work& work, int64_t frequency, int
 void FftConvolution::store_pair(const Work& work, int64_t pair, int64_t in_group, int64_t pairs,
                                 int64_t channel, float* planes, const float* bias, float* target) const {
     float* imaginary = planes + tiling_.points() * L;
-    const float* spectra = work.target_spectra + in_group * 2 * target_lanes_ + channel;
-    for (const FftTiling::Frequency& f : tiling_.frequencies()) {
-        for (int64_t mirror = 0; mirror < f.halves(); mirror++) {
-            const float* rows = spectra + mirror * pairs * 2 * target_lanes_;
-            const int64_t point = (mirror ? f.mirror : f.point) * L;
-            const Vector<float> im = load(rows + target_lanes_);
-            store(planes + point, load(rows));
-            store(imaginary + point, mirror ? -im : im);
-        }
-        spectra += target_frequency_;
-    }
+    load_spectrum(tiling_, work.target_spectra + in_group * target_spectra_.pair() + channel, target_spectra_,
+                  pairs, planes);
     const auto& step = tiling_.step();
     tiling_.inverse(planes, step);
 
@@ -287,27 +252,20 @@ ConvolutionShape shape_of(const Signature& s) {
             (forward ? s.outputs : s.inputs)[0].shape};
 }
 
-FftCost cost_of(const Signature& s, const ConvolutionShape& shape) {
-    return cheapest_box(shape, s.op == "convolution" ? shape.output : shape.input, false);
+bool supports_forward(const Signature& s) {
+    return all_of_type<float>(s) && tables_reach(s) && epilogue_is_known(s) &&
+           fft_supports(shape_of(s), shape_of(s).output);
 }
-
-bool supports(const Signature& s) {
-    if (!all_of_type<float>(s) || !tables_reach(s)) return false;
-    if (s.op == "convolution" && !epilogue_is_known(s)) return false;
-    const ConvolutionShape shape = shape_of(s);
-    return shape.groups == 1 && shape.work() > 0 && shape.taps() > 1 &&
-           shape.stride == std::array<int64_t, 3>{1, 1, 1} && cost_of(s, shape).products > 0;
+bool supports_input_gradient(const Signature& s) {
+    return all_of_type<float>(s) && tables_reach(s) && fft_supports(shape_of(s), shape_of(s).input);
 }
-
-/// Before the direct algorithm where that one has clearly more to multiply.
-int preference(const Signature& s) {
-    const ConvolutionShape shape = shape_of(s);
-    return cost_of(s, shape).products < static_cast<double>(shape.work()) ? 12 : 5;
-}
+int preference_forward(const Signature& s) { return fft_preference(shape_of(s), shape_of(s).output); }
+int preference_input_gradient(const Signature& s) { return fft_preference(shape_of(s), shape_of(s).input); }
 
 const Registration entries_of_this_file[] = {
-    {"convolution", "fft", preference, supports, create_kernel<Forward>},
-    {"convolution_input_gradient", "fft", preference, supports, create_kernel<InputGradient>},
+    {"convolution", "fft", preference_forward, supports_forward, create_kernel<Forward>},
+    {"convolution_input_gradient", "fft", preference_input_gradient, supports_input_gradient,
+     create_kernel<InputGradient>},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "conv_fft_tiles.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "fft.h"
 #include "gemm/part.h"
@@ -113,47 +114,96 @@ void load_pair(const FftTiling& tiling, const TileView& view, const float* tenso
     }
 }
 
-void store_spectrum(const FftTiling& tiling, const float* planes, int64_t channels, int64_t half,
-                    int64_t frequency, float* spectra) {
+SpectraLayout::SpectraLayout(int64_t channels, int64_t rows, int64_t pairs)
+    : channels(round_up(channels, L)), rows(rows), frequency(apart(2 * pairs * rows * this->channels)) {}
+
+void store_spectrum(const FftTiling& tiling, const float* planes, const SpectraLayout& layout, int64_t pairs,
+                    float* spectra) {
     const float* imaginary = planes + tiling.points() * L;
     for (const FftTiling::Frequency& f : tiling.frequencies()) {
         for (int64_t mirror = 0; mirror < f.halves(); mirror++) {
             const int64_t point = (mirror ? f.mirror : f.point) * L;
             const Vector<float> re = load(planes + point), im = load(imaginary + point);
-            float* rows = spectra + mirror * half;
+            float* rows = spectra + mirror * pairs * layout.pair();
             store(rows, re);
-            store(rows + channels, mirror ? -im : im);
-            store(rows + 2 * channels, -re);
+            store(rows + layout.channels, mirror ? -im : im);
+            if (layout.rows == 3) store(rows + 2 * layout.channels, -re);
         }
-        spectra += frequency;
+        spectra += layout.frequency;
     }
 }
 
-FftCost cheapest_box(const ConvolutionShape& shape, const std::array<int64_t, 3>& target,
-                     bool weights_wanted) {
-    FftCost best = {};
-    std::array<std::array<int64_t, 3>, 3> lengths;
-    std::array<int64_t, 3> span;
-    for (int i = 0; i < 3; i++) {
-        span[i] = (shape.kernel[i] - 1) * shape.dilation[i] + 1;
-        lengths[i] = span[i] == 1 ? std::array<int64_t, 3>{1, 1, 1} : std::array<int64_t, 3>{8, 16, 32};
+void load_spectrum(const FftTiling& tiling, const float* spectra, const SpectraLayout& layout, int64_t pairs,
+                   float* planes) {
+    float* imaginary = planes + tiling.points() * L;
+    for (const FftTiling::Frequency& f : tiling.frequencies()) {
+        for (int64_t mirror = 0; mirror < f.halves(); mirror++) {
+            const int64_t point = (mirror ? f.mirror : f.point) * L;
+            const float* rows = spectra + mirror * pairs * layout.pair();
+            const Vector<float> im = load(rows + layout.channels);
+            store(planes + point, load(rows));
+            store(imaginary + point, mirror ? -im : im);
+        }
+        spectra += layout.frequency;
     }
+}
+
+Cut fft_groups(const FftTiling& tiling, int64_t elements) {
+    constexpr int64_t group_bytes = 8 << 20, fewest_pairs = 12;
+    const int64_t pair_bytes = tiling.points() * elements * static_cast<int64_t>(sizeof(float));
+    return Cut::by_length(tiling.pairs(), std::max(group_bytes / pair_bytes, fewest_pairs));
+}
+
+std::array<int64_t, 3> window_span(const ConvolutionShape& shape) {
+    std::array<int64_t, 3> span;
+    for (int i = 0; i < 3; i++) span[i] = (shape.kernel[i] - 1) * shape.dilation[i] + 1;
+    return span;
+}
+
+int64_t tap_point(const ConvolutionShape& shape, const FftTiling& tiling, int64_t tap) {
+    const auto& [kt, kh, kw] = shape.kernel;
+    const auto& dilation = shape.dilation;
+    const auto& box = tiling.box();
+    return (tap / (kh * kw) * dilation[0] * box[1] + tap / kw % kh * dilation[1]) * box[2] +
+           tap % kw * dilation[2];
+}
+
+FftCost cheapest_box(const ConvolutionShape& shape, const std::array<int64_t, 3>& target) {
+    constexpr int64_t most_points = 4096, most_elements = 1 << 26;  // of a box, and of the weights' spectra
+    const std::array<int64_t, 3> span = window_span(shape);
+    const auto channels = static_cast<double>(shape.channels), filters = static_cast<double>(shape.filters);
+    std::array<std::array<int64_t, 3>, 3> lengths;
+    for (int i = 0; i < 3; i++)
+        lengths[i] = span[i] == 1 ? std::array<int64_t, 3>{1, 1, 1} : std::array<int64_t, 3>{8, 16, 32};
+    FftCost best = {};
     for (const int64_t t : lengths[0])
         for (const int64_t h : lengths[1])
             for (const int64_t w : lengths[2]) {
-                if (t < span[0] || h < span[1] || w < span[2] || t * h * w > 4096) continue;
-                const FftTiling tiling(shape.images, target, span, {t, h, w});
-                // Per point of a pair: two complex products, and the passes over the spectra of both sides.
-                const auto channels = static_cast<double>(shape.channels);
-                const auto filters = static_cast<double>(shape.filters);
-                const double passes = 60 * (channels + filters);
-                const double weights = (weights_wanted ? 30 : 20) * channels * filters;
+                if (t < span[0] || h < span[1] || w < span[2] || t * h * w > most_points ||
+                    t * h * w * shape.channels * shape.filters > most_elements)
+                    continue;
+                double pairs = 0.5 * static_cast<double>(shape.images);
+                for (int i = 0; i < 3; i++) {
+                    const int64_t step = std::array<int64_t, 3>{t, h, w}[i] - span[i] + 1;
+                    pairs *= static_cast<double>((target[i] + step - 1) / step);
+                }
+                // Two complex products per point and pair; transforms of pairs and of weights.
                 const double products =
-                    static_cast<double>(tiling.points()) *
-                    (static_cast<double>(tiling.pairs()) * (4 * channels * filters + passes) + weights);
+                    static_cast<double>(t * h * w) *
+                    (std::ceil(pairs) * (4 * channels * filters + 60 * (channels + filters)) +
+                     20 * channels * filters);
                 if (best.products == 0 || products < best.products) best = {{t, h, w}, products};
             }
     return best;
+}
+
+bool fft_supports(const ConvolutionShape& shape, const std::array<int64_t, 3>& target) {
+    return shape.groups == 1 && shape.work() > 0 && shape.taps() > 1 &&
+           shape.stride == std::array<int64_t, 3>{1, 1, 1} && cheapest_box(shape, target).products > 0;
+}
+
+int fft_preference(const ConvolutionShape& shape, const std::array<int64_t, 3>& target) {
+    return cheapest_box(shape, target).products < static_cast<double>(shape.work()) ? 12 : 5;
 }
 
 }  // namespace magmadnn::cpu

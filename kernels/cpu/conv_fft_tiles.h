@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "conv_geometry.h"
+#include "gemm/tasks.h"
 
 namespace magmadnn::cpu {
 
@@ -65,18 +66,57 @@ struct TileView {
 void load_pair(const FftTiling& tiling, const TileView& view, const float* tensor, int64_t pair,
                int64_t channel, float* planes);
 
-/// Stores the spectrum of a pair as three rows per half, Re Im -Re, `channels` apart: products with both
-/// parts of a complex number are then rows of one real product. `spectra` is that of the first frequency at
-/// this pair, a half lies `half` elements and a frequency `frequency` elements further.
-void store_spectrum(const FftTiling& tiling, const float* planes, int64_t channels, int64_t half,
-                    int64_t frequency, float* spectra);
+/// Where spectra of a group of pairs lie: [frequency][half][pair][row][channel]. Rows are Re, Im and, where
+/// both parts of a complex product are rows of one real product, -Re.
+struct SpectraLayout {
+    int64_t channels;   // rounded up to whole vectors
+    int64_t rows;       // two or three
+    int64_t frequency;  // elements between frequencies, for the largest group
 
-/// A box that makes the product least work, for each axis; empty where none holds the window.
+    SpectraLayout(int64_t channels, int64_t rows, int64_t pairs);
+    int64_t pair() const { return rows * channels; }
+};
+
+/// From planes to the spectra of a pair and back, one vector of channels; `spectra`: of the first frequency
+/// and half at this pair and channel, in a group of `pairs`.
+void store_spectrum(const FftTiling& tiling, const float* planes, const SpectraLayout& layout, int64_t pairs,
+                    float* spectra);
+void load_spectrum(const FftTiling& tiling, const float* spectra, const SpectraLayout& layout, int64_t pairs,
+                   float* planes);
+
+/// body(unit, worker) for each unit, shared out among the threads in contiguous ranges.
+template <class Body>
+void share_units(ThreadPool& pool, int64_t units, int64_t threads, Body body) {
+    const Cut tasks = {units, std::min(units, tasks_wanted(false, threads))};
+    pool.each(tasks.parts, [&](int64_t task, int worker) {
+        for (int64_t unit = tasks.begin(task); unit < tasks.begin(task + 1); unit++) body(unit, worker);
+    });
+}
+
+/// Pairs cut into groups whose spectra, `elements` per pair, fit into the last-level cache, but with enough
+/// of them to repay a pass over the spectra of the weights.
+Cut fft_groups(const FftTiling& tiling, int64_t elements);
+
+/// Elements between frequencies: no power of two, which would map them to the same sets of the caches.
+constexpr int64_t apart(int64_t elements) { return round_up(elements, 16) + 16; }
+
+/// Extents of the window of a convolution with its dilation.
+std::array<int64_t, 3> window_span(const ConvolutionShape& shape);
+
+/// Place of a tap in the planes of a box, in vectors.
+int64_t tap_point(const ConvolutionShape& shape, const FftTiling& tiling, int64_t tap);
+
+/// The box of least work, and about as many multiply-adds as the whole takes time for; zero where no box
+/// holds the window.
 struct FftCost {
     std::array<int64_t, 3> box;
-    double products;  // about as many multiply-adds as the whole takes time for
+    double products;
 };
-FftCost cheapest_box(const ConvolutionShape& shape, const std::array<int64_t, 3>& target,
-                     bool weights_wanted);
+FftCost cheapest_box(const ConvolutionShape& shape, const std::array<int64_t, 3>& target);
+
+/// Whether a convolution is one for these kernels, and their preference: before the direct algorithm where
+/// that one has more to multiply. `target`: the extents that are cut into tiles.
+bool fft_supports(const ConvolutionShape& shape, const std::array<int64_t, 3>& target);
+int fft_preference(const ConvolutionShape& shape, const std::array<int64_t, 3>& target);
 
 }  // namespace magmadnn::cpu

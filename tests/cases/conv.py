@@ -75,6 +75,9 @@ CASES = [
     *family("one-filter", (1, 5, 5, 7), (3, 3, 7, 1), 1, "same"),
     *family("17-channels-33-filters", (1, 4, 5, 17), (3, 3, 17, 33), 1, "same"),
     *family("winograd-edges", (1, 13, 11, 16), (3, 3, 16, 16), 1, "same"),
+    *family("fft-tiles", (3, 21, 34, 9), (5, 4, 9, 19), 1, "same"),
+    *family("fft-boxes", (1, 13, 30, 3), (2, 19, 3, 2), 1, ((0, 0), (20, 1))),
+    *family("fft-one-axis", (2, 4, 25, 2), (1, 9, 2, 3), 1, "valid", 2),
     *family("empty-batch", (0, 4, 4, 2), (3, 3, 2, 3)),
 ]
 
