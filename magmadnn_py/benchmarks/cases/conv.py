@@ -79,6 +79,9 @@ CASES = [
     *family("winograd-wide-pads", (1, 9, 7, 16), (3, 3, 16, 24), 1, ((4, 0), (1, 5))),
     *family("winograd-many-tiles", (4, 22, 21, 8), (3, 3, 8, 8)),
     *family("winograd-few-tiles", (1, 6, 6, 150), (3, 3, 150, 160), 1, "same"),
+    *family("fft-tiles", (3, 21, 34, 9), (5, 4, 9, 19), 1, "same"),
+    *family("fft-boxes", (1, 13, 30, 3), (2, 19, 3, 2), 1, ((0, 0), (20, 1))),
+    *family("fft-one-axis", (2, 4, 25, 2), (1, 9, 2, 3), 1, "valid", 2),
     *family("empty-batch", (0, 4, 4, 2), (3, 3, 2, 3)),
 ]
 
