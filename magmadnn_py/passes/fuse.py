@@ -1,7 +1,7 @@
 """Joins operations so that intermediate results never reach memory.
 
-First bias and activation become part of the matrix product or convolution before them; then neighbouring elementwise
-nodes of one shape become one program, with several outputs where several results are needed.
+First pooling, bias and activation become part of the matrix product or convolution before them; then neighbouring
+elementwise nodes of one shape become one program, with several outputs where several results are needed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..ops.conv import Convolution
 from ..ops.elementwise import Elementwise
 from ..ops.matmul import MatMul
 from ..ops.movement import Cast, Reshape
+from .fuse_pooling import fuse_pooling
 
 #: Longest fused program: its tiles of intermediate results have to stay in the L1 cache.
 _MAX_INSTRUCTIONS = 24
@@ -22,6 +23,7 @@ _MAX_INPUTS = 12
 
 
 def fuse(graph: Graph) -> Graph:
+    graph = fuse_pooling(graph)
     graph = _fuse_epilogues(graph)
     graph = _drop_casts(graph)
     return _fuse_elementwise(graph)

@@ -1,10 +1,11 @@
-"""Sparse gradients of convolutions: equal to the dense ones, whichever way they run, and used where they should be."""
+"""Convolutions with max-pooling behind them, and their sparse gradients: equal to the plain ops, whichever way they
+run, and used where they should be."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases.conv_pooled import CASES, OTHER_CASES
+from cases.conv_pooled import CASES, FORWARD_CASES, OTHER_CASES, OTHER_FORWARD_CASES
 
 from magmadnn_py import ops
 from magmadnn_py.graph import Trace, gradients
@@ -32,12 +33,12 @@ def test_reference_is_the_dense_gradient(case):
     np.testing.assert_array_equal(case.op.reference(np, *arrays), dense_gradient(case, arrays))
 
 
-@parametrize(CASES + OTHER_CASES)
+@parametrize(CASES + OTHER_CASES + FORWARD_CASES + OTHER_FORWARD_CASES)
 def test_kernel(case):
     check_kernel(case)
 
 
-@parametrize(CASES + OTHER_CASES)
+@parametrize(CASES + OTHER_CASES + FORWARD_CASES + OTHER_FORWARD_CASES)
 def test_cost_and_split(case):
     check_cost_and_split(case)
 
