@@ -104,6 +104,7 @@ CASES = [
     *family("tall-kernel", (2, 14, 5, 2), (9, 2, 2, 3)),
     *family("window-3x3", (2, 11, 11, 4), (3, 3, 4, 6), window=(3, 3)),
     *family("window-1x4", (2, 5, 11, 4), (2, 3, 4, 6), window=(1, 4)),
+    *family("few-channels", (3, 9, 10, 3), (3, 3, 3, 13), padding="same"),
     *family("image-smaller-than-a-vector", (4, 2, 2, 1), (1, 1, 1, 3)),
 ]
 #: These run by their reference: the kernel is for two dimensions, stride 1 and plain channels.

@@ -54,7 +54,7 @@ def test_every_case_of_the_list_has_a_kernel(threads):
             with Trace() as trace:
                 value = case.op(*(trace.input(t.shape, t.dtype) for t in case.inputs))
                 program = Program(trace.graph([value]))
-            assert set(program.algorithms.values()) == {"sparse"}, case.label
+            assert set(program.algorithms.values()) <= {"sparse", "shallow"}, case.label
     finally:
         _core.set_threads(before)
 
