@@ -9,6 +9,7 @@
 // cells. A kernel row (s*c numbers) is contiguous both in an image and, once packed, in the weights; both
 // gradients are sums of such rows times one number.
 #include "conv_pooled.h"
+#include "positions.h"
 
 #include <array>
 #include <utility>
@@ -28,6 +29,20 @@ struct Entry {
     const float* rows;
     float value;
 };
+
+/// Calls body(k) for the non-zero values of [first, last), in order: looking for them by bits of a mask takes
+/// time for those alone.
+template <class Body>
+void each_nonzero(const float* values, int64_t first, int64_t last, Body&& body) {
+    for (int64_t k = first; k < last; k += 64) {
+        const int64_t count = std::min<int64_t>(last - k, 64);
+        uint64_t mask = 0;
+        int64_t i = 0;
+        for (; i + lane_count <= count; i += lane_count) mask |= nonzero_lanes(load(values + k + i)) << i;
+        for (; i < count; i++) mask |= static_cast<uint64_t>(values[k + i] != 0) << i;
+        for (; mask != 0; mask &= mask - 1) body(k + __builtin_ctzll(mask));
+    }
+}
 
 /// target[i][j] += sum over the entries of value * rows[i][j], for a tile of Rows x Columns vectors.
 template <int Rows, int Columns>
@@ -127,12 +142,10 @@ class PooledWeightGradient : public Kernel {
                 const float* value = arguments.input<float>(1) + at;
                 const uint8_t* position = arguments.input<uint8_t>(2) + at;
                 const float* corner = image + g_.corner(p);
-                for (int64_t k = first; k < last; k++) {
+                each_nonzero(value, first, last, [&](int64_t k) {
                     Entry* list = lists + (k - first) * capacity;
-                    int64_t& count = counts[k - first];
-                    list[count] = {corner + in_window[position[k]], value[k]};
-                    count += value[k] != 0;
-                }
+                    list[counts[k - first]++] = {corner + in_window[position[k]], value[k]};
+                });
             }
         }
         for (int64_t k = first; k < last; k++)
@@ -208,11 +221,10 @@ class PooledInputGradient : public Kernel {
             const int64_t at = (n * g_.windows() + p) * g_.k;
             const float* value = arguments.input<float>(0) + at;
             const uint8_t* position = arguments.input<uint8_t>(1) + at;
-            for (int64_t k = 0; k < g_.k; k++) {
+            each_nonzero(value, 0, g_.k, [&](int64_t k) {
                 const int64_t cell = p * cells + position[k];
-                lists[cell * g_.k + counts[cell]] = {packed + k * g_.packed_kernel(), value[k]};
-                counts[cell] += value[k] != 0;
-            }
+                lists[cell * g_.k + counts[cell]++] = {packed + k * g_.packed_kernel(), value[k]};
+            });
         }
         std::memset(image, 0, g_.image_floats * sizeof(float));
         tiles(g_, [&](int64_t i, int64_t rows, int64_t j, int64_t columns) {

@@ -1,4 +1,5 @@
-// Positions of maxima in their windows: bytes in memory, one lane per number in registers.
+// Positions of maxima in their windows: bytes in memory, one lane per number in registers. And the positions
+// of a vector's non-zero lanes.
 #pragma once
 #include <type_traits>
 
@@ -45,6 +46,19 @@ inline Positions<T> load_positions(const P* p) {
     Position<T> wide[lanes<T>];
     for (int i = 0; i < lanes<T>; i++) wide[i] = p[i];
     return load(wide);
+}
+
+/// Bit i says whether lane i is not zero (NaN is not).
+inline uint64_t nonzero_lanes(Vector<float> v) {
+#if MAGMADNN_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    return _mm512_cmp_ps_mask((__m512)v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+#elif MAGMADNN_VECTOR_BYTES == 32 && defined(__AVX2__)
+    return static_cast<uint64_t>(_mm256_movemask_ps((__m256)(v != Vector<float>{})));
+#else
+    uint64_t mask = 0;
+    for (int i = 0; i < lanes<float>; i++) mask |= static_cast<uint64_t>(v[i] != 0) << i;
+    return mask;
+#endif
 }
 
 }  // namespace magmadnn::cpu

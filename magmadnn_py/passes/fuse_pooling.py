@@ -10,6 +10,7 @@ from ..ops.conv import Convolution
 from ..ops.conv_pooled import ConvolutionMaxPool
 from ..ops.elementwise import Elementwise
 from ..ops.pool import MaxPool
+from .views import source_of
 
 
 def fuse_pooling(graph: Graph) -> Graph:
@@ -69,4 +70,5 @@ def _bias_place(reader: Node | None, y: Value) -> int | None:
         return None
     place = 1 - reader.inputs.index(y)
     bias = reader.inputs[place]
-    return place if bias.node.op.is_leaf and bias.shape == y.shape[-1:] and bias.dtype == y.dtype else None
+    given = source_of(bias)[0].node.op.is_leaf
+    return place if given and bias.shape == y.shape[-1:] and bias.dtype == y.dtype else None
