@@ -8,13 +8,11 @@
 // n images, h w extents, c channels in, k channels out, r s kernel extents; p counts pooling windows, q their
 // cells. A kernel row (s*c numbers) is contiguous both in an image and, once packed, in the weights; both
 // gradients are sums of such rows times one number.
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <utility>
+#include "conv_pooled.h"
+#include "positions.h"
 
-#include "registration.h"
-#include "simd.h"
+#include <array>
+#include <utility>
 
 namespace magmadnn::cpu {
 
@@ -31,6 +29,20 @@ struct Entry {
     const float* rows;
     float value;
 };
+
+/// Calls body(k) for the non-zero values of [first, last), in order: looking for them by bits of a mask takes
+/// time for those alone.
+template <class Body>
+void each_nonzero(const float* values, int64_t first, int64_t last, Body&& body) {
+    for (int64_t k = first; k < last; k += 64) {
+        const int64_t count = std::min<int64_t>(last - k, 64);
+        uint64_t mask = 0;
+        int64_t i = 0;
+        for (; i + lane_count <= count; i += lane_count) mask |= nonzero_lanes(load(values + k + i)) << i;
+        for (; i < count; i++) mask |= static_cast<uint64_t>(values[k + i] != 0) << i;
+        for (; mask != 0; mask &= mask - 1) body(k + __builtin_ctzll(mask));
+    }
+}
 
 /// target[i][j] += sum over the entries of value * rows[i][j], for a tile of Rows x Columns vectors.
 template <int Rows, int Columns>
@@ -66,79 +78,15 @@ constexpr auto make_table(std::integer_sequence<int, Rows...>) {
 /// accumulators[rows - 1][columns - 1], for rows * columns <= max_accumulators.
 constexpr auto accumulators = make_table(std::make_integer_sequence<int, max_rows>{});
 
-struct Geometry {
-    int64_t n, h, w, c, k, r, s;
-    int64_t windows_h, windows_w, window_h, window_w;
-    int64_t top, left, padded_h, padded_w;
-    int64_t row, vectors;            // length of a kernel row, in numbers and in vectors
-    int64_t image_floats;            // of a padded image, with room to read a whole vector behind its end
-    std::vector<int64_t> in_window;  // offset of each cell of a window from its first one
-
-    Geometry(const Signature& signature, const Shape& image, const Shape& kernel, const Shape& pooled)
-        : n(image[0]), h(image[1]), w(image[2]), c(image[3]), k(kernel[3]), r(kernel[0]), s(kernel[1]) {
-        const auto& window = signature.attributes.integers("window");
-        const auto& padding = signature.attributes.integers("padding");
-        windows_h = pooled[1];
-        windows_w = pooled[2];
-        window_h = window[0];
-        window_w = window[1];
-        top = padding[0];
-        left = padding[2];
-        padded_h = h + top + padding[1];
-        padded_w = w + left + padding[3];
-        row = s * c;
-        vectors = (row + lane_count - 1) / lane_count;
-        image_floats = padded_h * padded_w * c + lane_count;
-        for (int64_t cell = 0; cell < window_h * window_w; cell++)
-            in_window.push_back(cell / window_w * image_row() + cell % window_w * c);
-    }
-
-    bool is_padded() const { return padded_h != h || padded_w != w; }
-    int64_t windows() const { return windows_h * windows_w; }
-    int64_t packed_row() const { return vectors * lane_count; }
-    int64_t packed_kernel() const { return r * packed_row(); }
-    int64_t image_row() const { return padded_w * c; }
-
-    /// First number, in a padded image, that the kernel covers when it makes the first cell of window `p`.
-    int64_t corner(int64_t p) const {
-        return p / windows_w * window_h * image_row() + p % windows_w * window_w * c;
-    }
-
-    /// Calls body(first row, rows, first number of the row, columns) for tiles that cover a kernel.
-    template <class Body>
-    void tiles(Body&& body) const {
-        const int64_t chunks = (vectors + max_accumulators - 1) / max_accumulators;
-        const int64_t columns = (vectors + chunks - 1) / chunks;
-        const int64_t rows =
-            std::clamp<int64_t>(max_accumulators / columns, 1, std::min<int64_t>(r, max_rows));
-        for (int64_t i = 0; i < r; i += rows)
-            for (int64_t j = 0; j < vectors; j += columns)
-                body(i, std::min(rows, r - i), j * lane_count, std::min(columns, vectors - j));
-    }
-
-    void pad(const float* image, float* padded) const {
-        std::memset(padded, 0, image_floats * sizeof(float));
-        for (int64_t y = 0; y < h; y++)
-            std::memcpy(padded + (y + top) * image_row() + left * c, image + y * w * c,
-                        w * c * sizeof(float));
-    }
-};
-
-bool all_equal(const std::vector<int64_t>& values, int64_t wanted) {
-    return std::all_of(values.begin(), values.end(), [&](int64_t value) { return value == wanted; });
-}
-
-/// `positions` is the index of that input, `kernel` the shape of the weights.
-bool supports(const Signature& s, int positions, const Shape& kernel) {
-    const Attributes& a = s.attributes;
-    if (kernel.size() != 4 || s.inputs[positions].dtype != DType::uint8) return false;
-    if (s.outputs[0].dtype != DType::float32 || s.inputs[positions - 1].dtype != DType::float32) return false;
-    const auto& window = a.integers("window");
-    const auto& padding = a.integers("padding");
-    return all_equal(a.integers("strides"), 1) && all_equal(a.integers("dilation"), 1) &&
-           a.integer("groups") == 1 && window[0] * window[1] >= 4 &&
-           std::all_of(padding.begin(), padding.end(), [](auto p) { return p >= 0; }) &&
-           element_count(kernel) * static_cast<int64_t>(sizeof(float)) <= weight_limit;
+/// Calls body(first row, rows, first number of the row, columns) for tiles that cover a kernel.
+template <class Body>
+void tiles(const PooledImages& g, Body&& body) {
+    const int64_t chunks = (g.vectors + max_accumulators - 1) / max_accumulators;
+    const int64_t columns = (g.vectors + chunks - 1) / chunks;
+    const int64_t rows = std::clamp<int64_t>(max_accumulators / columns, 1, std::min<int64_t>(g.r, max_rows));
+    for (int64_t i = 0; i < g.r; i += rows)
+        for (int64_t j = 0; j < g.vectors; j += columns)
+            body(i, std::min(rows, g.r - i), j * lane_count, std::min(columns, g.vectors - j));
 }
 
 /// x, pooled gradient, positions -> weight gradient. Threads own output channels, so nothing is summed across
@@ -188,34 +136,24 @@ class PooledWeightGradient : public Kernel {
         std::memset(counts, 0, (last - first) * sizeof(int64_t));
         for (int64_t i = 0; i < images; i++) {
             const float* image =
-                padded_image(arguments.input<float>(0), first_image + i, scratch + i * g_.image_floats);
+                g_.padded(arguments.input<float>(0), first_image + i, scratch + i * g_.image_floats);
             for (int64_t p = 0; p < g_.windows(); p++) {
                 const int64_t at = ((first_image + i) * g_.windows() + p) * g_.k;
                 const float* value = arguments.input<float>(1) + at;
                 const uint8_t* position = arguments.input<uint8_t>(2) + at;
                 const float* corner = image + g_.corner(p);
-                for (int64_t k = first; k < last; k++) {
+                each_nonzero(value, first, last, [&](int64_t k) {
                     Entry* list = lists + (k - first) * capacity;
-                    int64_t& count = counts[k - first];
-                    list[count] = {corner + in_window[position[k]], value[k]};
-                    count += value[k] != 0;
-                }
+                    list[counts[k - first]++] = {corner + in_window[position[k]], value[k]};
+                });
             }
         }
         for (int64_t k = first; k < last; k++)
-            g_.tiles([&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
+            tiles(g_, [&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
                 accumulators[rows - 1][columns - 1](
                     lists + (k - first) * capacity, counts[k - first], i * g_.image_row() + j, g_.image_row(),
                     packed + k * g_.packed_kernel() + i * g_.packed_row() + j, g_.packed_row());
             });
-    }
-
-    /// The image itself where it needs no padding and reading a vector behind its end stays inside of x.
-    const float* padded_image(const float* x, int64_t n, float* scratch) const {
-        const float* image = x + n * g_.h * g_.w * g_.c;
-        if (!g_.is_padded() && n + 1 < g_.n && g_.h * g_.w * g_.c >= lane_count) return image;
-        g_.pad(image, scratch);
-        return scratch;
     }
 
     void unpack(const float* packed, float* weights, ThreadPool& pool) const {
@@ -228,7 +166,7 @@ class PooledWeightGradient : public Kernel {
         });
     }
 
-    Geometry g_;
+    PooledImages g_;
     int threads_;
     int64_t group_, packed_floats_, counts_bytes_, lists_bytes_, images_bytes_;
 };
@@ -283,14 +221,13 @@ class PooledInputGradient : public Kernel {
             const int64_t at = (n * g_.windows() + p) * g_.k;
             const float* value = arguments.input<float>(0) + at;
             const uint8_t* position = arguments.input<uint8_t>(1) + at;
-            for (int64_t k = 0; k < g_.k; k++) {
+            each_nonzero(value, 0, g_.k, [&](int64_t k) {
                 const int64_t cell = p * cells + position[k];
-                lists[cell * g_.k + counts[cell]] = {packed + k * g_.packed_kernel(), value[k]};
-                counts[cell] += value[k] != 0;
-            }
+                lists[cell * g_.k + counts[cell]++] = {packed + k * g_.packed_kernel(), value[k]};
+            });
         }
         std::memset(image, 0, g_.image_floats * sizeof(float));
-        g_.tiles([&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
+        tiles(g_, [&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
             const Accumulate add = accumulators[rows - 1][columns - 1];
             for (int64_t cell = 0; cell < cells_; cell++) {
                 if (!counts[cell]) continue;
@@ -305,11 +242,15 @@ class PooledInputGradient : public Kernel {
                         g_.w * g_.c * sizeof(float));
     }
 
-    Geometry g_;
+    PooledImages g_;
     int threads_;
     int64_t cells_, packed_bytes_, counts_bytes_, lists_bytes_, image_bytes_;
 };
 
+bool supports(const Signature& s, int positions, const Shape& kernel) {
+    return supports_pooled_gradient(s, positions, kernel) &&
+           element_count(kernel) * static_cast<int64_t>(sizeof(float)) <= weight_limit;
+}
 bool supports_weight(const Signature& s) { return supports(s, 2, s.outputs[0].shape); }
 bool supports_input(const Signature& s) { return supports(s, 1, s.inputs[2].shape); }
 

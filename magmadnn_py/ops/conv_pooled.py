@@ -1,7 +1,8 @@
-"""Gradients of a convolution straight from the gradient behind a max-pooling.
+"""A convolution and the max-pooling behind it as one, forward and backward.
 
-Most of the dense gradient in between is zero: these ops never make it. The `sparse` pass puts them where a kernel can
-run them; they equal the plain gradient of the convolution applied to that of the pooling.
+Forward, the larger result in between never reaches memory (the `fuse` pass). Backward, most of the dense gradient in
+between is zero, and never made (the `sparse` pass). Both passes put these ops where a kernel can run them; they equal
+the plain ops one after the other.
 """
 
 from __future__ import annotations
@@ -11,10 +12,68 @@ from dataclasses import dataclass
 
 from ..graph.node import AxisSplit, Cost, total_bytes
 from ..graph.types import TensorType
-from .conv import ConvolutionInputGradient, ConvolutionWeightGradient
-from .pool import MaxPoolGradient
+from .conv import Convolution, ConvolutionFamily, ConvolutionInputGradient, ConvolutionWeightGradient
+from .matmul import EPILOGUE_ACTIVATIONS
+from .pool import MaxPool, MaxPoolGradient
 
-__all__ = ["PooledConvolutionInputGradient", "PooledConvolutionWeightGradient"]
+__all__ = ["ConvolutionMaxPool", "PooledConvolutionInputGradient", "PooledConvolutionWeightGradient"]
+
+
+@dataclass(frozen=True)
+class ConvolutionMaxPool(ConvolutionFamily):
+    """x[N, *S, C], w[*K, C/groups, F] -> y[N, *P, F], positions[N, *P, F]: the maxima of a convolution over windows
+    that lie side by side, and their places in the window as `max_pool` gives them.
+
+    With `bias`, an input of shape [F] is added to the maxima, and `activation` is applied to them last. Without
+    `positions` there is no second output.
+    """
+
+    window: tuple[int, ...]
+    positions: bool = True
+    bias: bool = False
+    activation: str = "linear"
+
+    name = "convolution_max_pool"
+
+    def convolution(self) -> Convolution:
+        return Convolution(*self.family())
+
+    def pooling(self) -> MaxPool:
+        return MaxPool(self.window, self.window, ((0, 0),) * len(self.window))
+
+    def infer(self, x, w, *bias):
+        (unpooled,) = self.convolution().infer(x, w)
+        filters = TensorType(w.shape[-1:], x.dtype)
+        if self.bias and bias[0] != filters:
+            self.fail("bias", bias[0], filters)
+        if self.activation not in EPILOGUE_ACTIVATIONS:
+            self.fail("activation", self.activation, f"one of {', '.join(EPILOGUE_ACTIVATIONS)}")
+        outputs = self.pooling().infer(unpooled)
+        return outputs if self.positions else outputs[:1]
+
+    def gradient(self, node, gradients):
+        raise NotImplementedError(f"gradient of {self.name}: differentiate before fusing")
+
+    def cost(self, inputs, outputs):
+        """Only what a window reads is computed."""
+        cells = outputs[0].size * math.prod(self.window)
+        epilogue = outputs[0].size * (self.bias + (self.activation != "linear"))
+        products = 2 * cells * math.prod(inputs[1].shape[:-1])
+        return Cost(products + cells + epilogue, total_bytes(inputs, outputs))
+
+    def split(self, inputs, outputs):
+        channel = inputs[0].rank - 1
+        splits = [AxisSplit("batch", (0, None, *(None,) * self.bias), (0,) * len(outputs))]
+        if self.groups == 1:
+            splits.append(AxisSplit("filter", (None, channel, *(0,) * self.bias), (channel,) * len(outputs)))
+        return tuple(splits)
+
+    def reference(self, xp, x, w, *bias):
+        y, positions = self.pooling().reference(xp, self.convolution().reference(xp, x, w))
+        for term in bias:
+            y = y + term
+        y = xp.maximum(y, 0) if self.activation == "relu" else y
+        return (y, positions) if self.positions else y
 
 
 class _Pooled:

@@ -1,7 +1,7 @@
 """Joins operations so that intermediate results never reach memory.
 
-First bias, residual and activation become part of the node before them (epilogues.py); then neighbouring elementwise
-nodes of one shape become one program, with several outputs where several results are needed.
+First pooling, bias, residual and activation become part of the node before them (fuse_pooling.py, epilogues.py); then
+neighbouring elementwise nodes of one shape become one program, with several outputs where several results are needed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from ..graph.types import DTYPES
 from ..ops.elementwise import Elementwise
 from ..ops.movement import Cast
 from .epilogues import fuse_epilogues
+from .fuse_pooling import fuse_pooling
 
 #: Longest fused program: its tiles of intermediate results have to stay in the L1 cache.
 _MAX_INSTRUCTIONS = 24
@@ -19,7 +20,7 @@ _MAX_INPUTS = 12
 
 
 def fuse(graph: Graph) -> Graph:
-    graph = fuse_epilogues(graph)
+    graph = fuse_epilogues(fuse_pooling(graph))
     graph = _drop_casts(graph)
     return _fuse_elementwise(graph)
 
