@@ -152,9 +152,9 @@ bool supports(const Signature& s) {
            4 * gathered >= 5 * shape.output_pixels() * shape.taps();
 }
 
-const Registration float_entry("convolution_input_gradient", "scatter", 15, supports<float>,
+const Registration float_entry("convolution_input_gradient", "scatter", 12, supports<float>,
                                create_kernel<ScatterGradient<float>>);
-const Registration double_entry("convolution_input_gradient", "scatter", 15, supports<double>,
+const Registration double_entry("convolution_input_gradient", "scatter", 12, supports<double>,
                                 create_kernel<ScatterGradient<double>>);
 
 }  // namespace

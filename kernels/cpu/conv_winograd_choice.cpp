@@ -26,7 +26,7 @@ struct Costs {
     double tile,
         weight;  // of a vector of channels of one tile; of a vector of the weights between two channels
 };
-constexpr Costs costs_of(int m) { return m == 2 ? Costs{200, 700} : Costs{800, 1200}; }
+constexpr Costs costs_of(int m) { return m == 2 ? Costs{200, 700} : Costs{700, 1200}; }
 
 /// The start and end of a product cost as much as this many more channels of depth.
 constexpr double product_start = 5;
