@@ -26,7 +26,7 @@ class FftConvolution : public Kernel {
   protected:
     enum class Direction { forward, input_gradient };
     FftConvolution(const Signature& s, Direction direction, const ConvolutionShape& shape);
-    bool bias_ = false, relu_ = false;
+    bool bias_ = false, residual_ = false, relu_ = false;
 
   private:
     struct Work {
@@ -36,11 +36,15 @@ class FftConvolution : public Kernel {
         float* target_spectra;
         float* planes;
     };
+    struct Epilogue {
+        const float* bias;
+        const float* residual;  // laid out as the target
+    };
     void turn_weights(const float* weights, float* turned, ThreadPool& pool) const;
     void transform_weights(const Work& work, int64_t unit, float* planes) const;
     void multiply_frequency(const Work& work, int64_t frequency, int64_t panel, int64_t pairs) const;
     void store_pair(const Work& work, int64_t pair, int64_t in_group, int64_t pairs, int64_t channel,
-                    float* planes, const float* bias, float* target) const;
+                    float* planes, const Epilogue& epilogue, float* target) const;
 
     ConvolutionShape shape_;
     Direction direction_;
@@ -99,7 +103,8 @@ FftConvolution::FftConvolution(const Signature& s, Direction direction, const Co
 
 void FftConvolution::run(const Arguments& arguments, ThreadPool& pool) {
     const float* source = arguments.input<float>(0);
-    const float* bias = bias_ ? arguments.input<float>(2) : nullptr;
+    const Epilogue epilogue = {bias_ ? arguments.input<float>(2) : nullptr,
+                               residual_ ? arguments.input<float>(2 + bias_) : nullptr};
     float* target = arguments.output<float>(0);
     float* turned = static_cast<float*>(arguments.workspace);
     Work work = {arguments.input<float>(1), turned + turned_elements_, nullptr, nullptr, nullptr};
@@ -132,7 +137,7 @@ void FftConvolution::run(const Arguments& arguments, ThreadPool& pool) {
               });
         share(pairs * target_vectors, [&](int64_t unit, float* planes) {
             store_pair(work, first + unit / target_vectors, unit / target_vectors, pairs,
-                       unit % target_vectors * L, planes, bias, target);
+                       unit % target_vectors * L, planes, epilogue, target);
         });
     }
 }
@@ -201,7 +206,8 @@ void FftConvolution::multiply_frequency(const Work& work, int64_t frequency, int
 
 /// Transforms the products of a pair back and stores both tiles, as far as they lie within the target.
 void FftConvolution::store_pair(const Work& work, int64_t pair, int64_t in_group, int64_t pairs,
-                                int64_t channel, float* planes, const float* bias, float* target) const {
+                                int64_t channel, float* planes, const Epilogue& epilogue,
+                                float* target) const {
     float* imaginary = planes + tiling_.points() * L;
     load_spectrum(tiling_, work.target_spectra + in_group * target_spectra_.pair() + channel, target_spectra_,
                   pairs, planes);
@@ -210,7 +216,7 @@ void FftConvolution::store_pair(const Work& work, int64_t pair, int64_t in_group
 
     const float scale = 0.5f / static_cast<float>(tiling_.points());
     const int count = static_cast<int>(std::min<int64_t>(target_channels_ - channel, L));
-    const Vector<float> added = bias ? load_part(bias + channel, count) : Vector<float>{};
+    const Vector<float> added = epilogue.bias ? load_part(epilogue.bias + channel, count) : Vector<float>{};
     const auto& extents = target_extents_;
     const auto& box = tiling_.box();
     for (int part = 0; part < 2; part++, planes = imaginary) {
@@ -222,11 +228,12 @@ void FftConvolution::store_pair(const Work& work, int64_t pair, int64_t in_group
             for (int64_t h = 0; h < length[1]; h++)
                 for (int64_t w = 0; w < length[2]; w++) {
                     Vector<float> v = scale * load(planes + ((t * box[1] + h) * box[2] + w) * L) + added;
-                    if (relu_) v = v < Vector<float>{} ? Vector<float>{} : v;
                     const int64_t row =
                         (place.image * extents[0] + place.first[0] + t) * extents[1] + place.first[1] + h;
-                    store_part(target + (row * extents[2] + place.first[2] + w) * target_channels_ + channel,
-                               v, count);
+                    const int64_t at = (row * extents[2] + place.first[2] + w) * target_channels_ + channel;
+                    if (epilogue.residual) v += load_part(epilogue.residual + at, count);
+                    if (relu_) v = v < Vector<float>{} ? Vector<float>{} : v;
+                    store_part(target + at, v, count);
                 }
     }
 }
@@ -236,6 +243,7 @@ struct Forward : FftConvolution {
         : FftConvolution(s, Direction::forward,
                          {s.attributes, s.inputs[0].shape, s.inputs[1].shape, s.outputs[0].shape}) {
         bias_ = s.attributes.flag("bias");
+        residual_ = s.attributes.flag("residual");
         relu_ = s.attributes.text("activation") == "relu";
     }
 };
