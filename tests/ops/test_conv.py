@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from cases.case import types
-from cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES
+from cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES, family
 
 from magmadnn_py import ops
 from magmadnn_py.graph import gradients
@@ -88,6 +88,12 @@ def test_epilogue(case):
 @parametrize(PRODUCT_CASES + CASES + EPILOGUE_CASES, dtypes=["float32", "float64"])
 def test_kernel(case, dtype):
     check_kernel(case, dtype)
+
+
+@parametrize(family("many-tiles", (1, 40000, 12), (9, 12, 10), 1, "same"))
+def test_kernel_of_many_tiles(case):
+    """More than the spectra of one group of tiles hold."""
+    check_kernel(case)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
