@@ -8,6 +8,9 @@
 namespace magmadnn::cpu {
 namespace {
 
+/// Positions of a block: tall ones read fewer rows twice, and no packed operand wants its share of the cache.
+constexpr int64_t tall_block_rows = 4 * block_rows;
+
 // Channels are taken two vectors at a time, then one, and the last few one by one: `Width` elements per
 // access.
 template <int Width, class T>
@@ -134,7 +137,7 @@ class DepthwiseConvolution : public Kernel {
           serial_(shape.work() <= serial_work),
           threads_(s.threads),
           source_(axes_, shape.images, shape.channels, sizeof(T),
-                  {block_rows, level_2_bytes, tasks_wanted(serial_, threads_)}),
+                  {tall_block_rows, level_2_bytes, tasks_wanted(serial_, threads_)}),
           target_(target, shape.channels) {
         for (const Phase& phase : combinations(axes_))
             phases_.push_back(make_tables(source_, phase, target_, shape_));

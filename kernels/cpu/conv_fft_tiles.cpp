@@ -1,7 +1,6 @@
 #include "conv_fft_tiles.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "fft.h"
 #include "gemm/part.h"
@@ -169,7 +168,11 @@ int64_t tap_point(const ConvolutionShape& shape, const FftTiling& tiling, int64_
 }
 
 FftCost cheapest_box(const ConvolutionShape& shape, const std::array<int64_t, 3>& target) {
-    constexpr int64_t most_points = 4096, most_elements = 1 << 26;  // of a box, and of the weights' spectra
+    constexpr int64_t most_points = 1024;       // planes of a pair stay in the level-2 cache
+    constexpr int64_t most_elements = 1 << 26;  // of the weights' spectra
+    // Measured: a complex product, the passes over a number of a spectrum, and those over one of a weight's,
+    // as multiply-adds of the direct algorithm.
+    constexpr double product = 2.5, passes = 75, weight_passes = 60;
     const std::array<int64_t, 3> span = window_span(shape);
     const auto channels = static_cast<double>(shape.channels), filters = static_cast<double>(shape.filters);
     std::array<std::array<int64_t, 3>, 3> lengths;
@@ -179,20 +182,22 @@ FftCost cheapest_box(const ConvolutionShape& shape, const std::array<int64_t, 3>
     for (const int64_t t : lengths[0])
         for (const int64_t h : lengths[1])
             for (const int64_t w : lengths[2]) {
-                if (t < span[0] || h < span[1] || w < span[2] || t * h * w > most_points ||
-                    t * h * w * shape.channels * shape.filters > most_elements)
+                const std::array<int64_t, 3> box = {t, h, w};
+                const int64_t points = t * h * w;
+                if (t < span[0] || h < span[1] || w < span[2] || points > most_points ||
+                    points * shape.channels * shape.filters > most_elements)
                     continue;
-                double pairs = 0.5 * static_cast<double>(shape.images);
+                int64_t tiles = shape.images;
                 for (int i = 0; i < 3; i++) {
-                    const int64_t step = std::array<int64_t, 3>{t, h, w}[i] - span[i] + 1;
-                    pairs *= static_cast<double>((target[i] + step - 1) / step);
+                    const int64_t step = box[i] - span[i] + 1;
+                    tiles *= (target[i] + step - 1) / step;
                 }
-                // Two complex products per point and pair; transforms of pairs and of weights.
+                const auto tiles_in_pairs = static_cast<double>(tiles + tiles % 2);
                 const double products =
-                    static_cast<double>(t * h * w) *
-                    (std::ceil(pairs) * (4 * channels * filters + 60 * (channels + filters)) +
-                     20 * channels * filters);
-                if (best.products == 0 || products < best.products) best = {{t, h, w}, products};
+                    static_cast<double>(points) *
+                    (tiles_in_pairs * (product * channels * filters + passes * (channels + filters)) +
+                     weight_passes * channels * filters);
+                if (best.products == 0 || products < best.products) best = {box, products};
             }
     return best;
 }
@@ -203,7 +208,7 @@ bool fft_supports(const ConvolutionShape& shape, const std::array<int64_t, 3>& t
 }
 
 int fft_preference(const ConvolutionShape& shape, const std::array<int64_t, 3>& target) {
-    return cheapest_box(shape, target).products < static_cast<double>(shape.work()) ? 12 : 5;
+    return cheapest_box(shape, target).products < 0.8 * static_cast<double>(shape.work()) ? 12 : 5;
 }
 
 }  // namespace magmadnn::cpu

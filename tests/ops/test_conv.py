@@ -9,7 +9,7 @@ import pytest
 
 from magmadnn_py import ops
 from magmadnn_py.benchmarks.cases.case import types
-from magmadnn_py.benchmarks.cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES, WINOGRAD_CASES
+from magmadnn_py.benchmarks.cases.conv import CASES, EPILOGUE_CASES, PRODUCT_CASES, WINOGRAD_CASES, family
 from magmadnn_py.graph import gradients
 from magmadnn_py.ops.conv import Convolution, ConvolutionInputGradient, ConvolutionWeightGradient, transposed_extent
 from magmadnn_py.ops.window import same_padding
@@ -101,6 +101,12 @@ def test_winograd_error(case):
     for algorithm in ("winograd2", "winograd4"):
         (got,), _ = run_algorithm(case, arrays, algorithm)
         assert np.abs(got - wanted).max() <= 5e-6 * np.abs(wanted).max(), algorithm
+
+
+@parametrize(family("many-tiles", (1, 40000, 12), (9, 12, 10), 1, "same"))
+def test_kernel_of_many_tiles(case):
+    """More than the spectra of one group of tiles hold."""
+    check_kernel(case)
 
 
 @pytest.mark.parametrize("groups", [1, 2])
