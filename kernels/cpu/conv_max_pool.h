@@ -33,7 +33,6 @@ class PooledGeometry {
     bool serial() const { return shape_.work() <= serial_work; }
 
     int64_t windows(const Block& block) const { return block.rows(phase_); }
-    int64_t largest_windows() const { return windows(source_.largest()); }
     /// Number of a block's first window among all windows of the batch.
     int64_t first_window(const Block& block) const { return target_start(block, phase_, target_); }
 
