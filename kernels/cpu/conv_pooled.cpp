@@ -249,7 +249,8 @@ class PooledInputGradient : public Kernel {
         for (int64_t p = 0; p < g_.windows(); p++) {
             const float* value = dy + p * g_.k;
             const uint8_t* position = positions + p * g_.k;
-            int64_t counts[256] = {};  // positions are bytes
+            int64_t counts[256];  // positions are bytes
+            std::fill_n(counts, g_.in_window.size(), 0);
             each_nonzero(value, 0, g_.k, [&](int64_t k) {
                 const int64_t cell = position[k];
                 window[cell * g_.k + counts[cell]++] = {packed + k * g_.packed_kernel(), value[k]};
