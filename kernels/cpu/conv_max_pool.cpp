@@ -57,9 +57,12 @@ bool supports_pooled_convolution(const Signature& s) {
     const std::string& activation = s.attributes.text("activation");
     for (const auto& type : s.inputs)
         if (type.dtype != DType::float32) return false;
-    return s.inputs[0].rank() == 4 && s.attributes.integers("window") == std::vector<int64_t>{2, 2} &&
+    if (s.inputs[0].rank() != 4) return false;
+    constexpr int64_t most_weights = 80 << 10;
+    const Shape& w = s.inputs[1].shape;
+    return s.attributes.integers("window") == std::vector<int64_t>{2, 2} &&
            s.attributes.integer("groups") == 1 && (activation == "linear" || activation == "relu") &&
-           tables_reach(s);
+           tables_reach(s) && (w[0] + 1) * (w[1] + 1) * w[2] * w[3] <= most_weights;
 }
 
 }  // namespace magmadnn::cpu

@@ -33,7 +33,6 @@ class PooledGeometry {
     bool serial() const { return shape_.work() <= serial_work; }
 
     int64_t windows(const Block& block) const { return block.rows(phase_); }
-    int64_t largest_windows() const { return windows(source_.largest()); }
     /// Number of a block's first window among all windows of the batch.
     int64_t first_window(const Block& block) const { return target_start(block, phase_, target_); }
 
@@ -58,7 +57,9 @@ class PooledGeometry {
     PixelStrides target_;
 };
 
-/// Whether an op is one that both kernels can do: float32, two dimensions, windows of 2x2.
+/// Whether an op is one for both kernels: float32, two dimensions, windows of 2x2, and few enough weights
+/// that they stay in the level-2 cache, even transformed. Larger layers are better served by a plain
+/// convolution with larger tiles, beside which the pooling is nothing.
 bool supports_pooled_convolution(const Signature& s);
 
 /// What is done with the four cells of a window.

@@ -73,9 +73,9 @@ inline void transform(const Vector<float>* x, Vector<float>* y) {
     for (int i = 0; i < rows; i++) multiply_by<m, 1, 1>(half + i * columns, y + i * rows);
 }
 
-/// Bytes of a block's transformed patches and of its products with a panel, which the level-2 cache holds
-/// beside the transformed weights.
-constexpr int64_t block_bytes = 192 << 10;
+/// Windows whose patches are transformed and multiplied together: few, so that they stay in the level-1 cache
+/// while the weights stream by; whole tiles of the product.
+constexpr int64_t group = 2 * register_tile.rows[2];
 
 template <int R>
 class WinogradMaxPool : public Kernel {
@@ -87,23 +87,20 @@ class WinogradMaxPool : public Kernel {
         : signature_(s),
           channels_(s.inputs[0].shape[3]),
           filters_(s.inputs[1].shape[3]),
-          geometry_(s,
-                    {std::max<int64_t>(block_bytes / (places * sizeof(float) * (channels_ + panel_width)), 8),
-                     2 * level_2_bytes}),
+          geometry_(s, {block_rows, 2 * level_2_bytes}),
           panels_(filters_),
           windows_(geometry_.window_offsets()),
           numbers_(geometry_.window_numbers()),
           patch_(geometry_.tap_offsets(extent, extent, 1)) {
-        const int64_t windows = geometry_.largest_windows();
         for (int64_t c = 0; c < channels_; c++) columns_.push_back(static_cast<int32_t>(c));
-        for (int64_t i = 0; i < windows; i++) {
+        for (int64_t i = 0; i < group; i++) {
             patch_rows_.push_back(static_cast<int32_t>(i * channels_));
             for (int vectors = 1; vectors <= 2; vectors++)
                 product_rows_[vectors - 1].push_back(static_cast<int32_t>(i * vectors * lanes<float>));
         }
         copy_floats_ = round_up(geometry_.source().copy_elements(), 16);
-        patches_floats_ = round_up(places * windows * channels_, 16);
-        products_floats_ = round_up(places * windows * panel_width, 16);
+        patches_floats_ = round_up(places * group * channels_, 16);
+        products_floats_ = round_up(places * group * panel_width, 16);
     }
 
     size_t workspace_bytes() const override {
@@ -122,13 +119,22 @@ class WinogradMaxPool : public Kernel {
             float* patches = copy + copy_floats_;
             const Block block = geometry_.source().block(task);
             const float* source = geometry_.source().prepare(arguments.input<float>(0), block, copy);
-            transform_patches(source, geometry_.windows(block), patches);
-            for (int64_t panel = 0; panel < panels_.count(); panel++)
-                finish_panel(block, panel, weights, patches, bias, epilogue, patches + patches_floats_);
+            const int64_t windows = geometry_.windows(block), number = geometry_.first_window(block);
+            for (int64_t first = 0; first < windows; first += group) {
+                const Group some = {first, std::min(group, windows - first), number};
+                transform_patches(source, some, patches);
+                for (int64_t panel = 0; panel < panels_.count(); panel++)
+                    finish_panel(some, panel, weights, patches, bias, epilogue, patches + patches_floats_);
+            }
         });
     }
 
   private:
+    struct Group {
+        int64_t first, count;  // windows of the block
+        int64_t block_number;  // of the block's first window
+    };
+
     int64_t weights_floats() const { return round_up(places * channels_ * panels_.lanes_in_row(), 16); }
     int64_t own_floats() const { return copy_floats_ + patches_floats_ + products_floats_; }
 
@@ -150,13 +156,13 @@ class WinogradMaxPool : public Kernel {
     }
 
     /// To [place][window][c].
-    void transform_patches(const float* source, int64_t windows, float* patches) const {
-        const int64_t place_stride = windows * channels_;
-        for (int64_t window = 0; window < windows; window++)
+    void transform_patches(const float* source, const Group& some, float* patches) const {
+        const int64_t place_stride = some.count * channels_;
+        for (int64_t window = 0; window < some.count; window++)
             for (int64_t first = 0; first < channels_; first += lanes<float>) {
                 // The last vector overlaps the one before.
                 const int64_t c = std::min(first, channels_ - lanes<float>);
-                const float* from = source + windows_[window] + c;
+                const float* from = source + windows_[some.first + window] + c;
                 Vector<float> patch[places], result[places];
 #pragma GCC unroll 36
                 for (int place = 0; place < places; place++) patch[place] = load(from + patch_[place]);
@@ -167,10 +173,10 @@ class WinogradMaxPool : public Kernel {
             }
     }
 
-    /// All windows of a block times the filters of a panel.
-    void finish_panel(const Block& block, int64_t panel, const float* weights, const float* patches,
+    /// Some windows times the filters of a panel.
+    void finish_panel(const Group& some, int64_t panel, const float* weights, const float* patches,
                       const float* bias, const PoolEpilogue& epilogue, float* products) const {
-        const int64_t windows = geometry_.windows(block), first_number = geometry_.first_window(block);
+        const int64_t windows = some.count;
         const int64_t first = panels_.first(panel), width = panels_.packed_lanes(panel);
         weights += first * places * channels_;
         Product<float> product;
@@ -197,7 +203,7 @@ class WinogradMaxPool : public Kernel {
                 for (int place = 0; place < places; place++)
                     sums[place] = load(products + (place * windows + window) * width + j);
                 transform<Transforms<R>::output>(sums, cells);
-                epilogue.finish(cells, b, first_number + numbers_[window], k);
+                epilogue.finish(cells, b, some.block_number + numbers_[some.first + window], k);
             }
         }
     }

@@ -3,11 +3,8 @@
 //
 // At most one cell of each pooling window has a gradient, and none where a ReLU was closed, so lists of the
 // non-zero values replace the dense gradient: the same sums with a quarter of the work or less. Nothing is
-// approximated.
-//
-// n images, h w extents, c channels in, k channels out, r s kernel extents; p counts pooling windows, q their
-// cells. A kernel row (s*c numbers) is contiguous both in an image and, once packed, in the weights; both
-// gradients are sums of such rows times one number.
+// approximated. Both gradients are sums of kernel rows times one number; the letters are those of
+// conv_pooled.h.
 #include "conv_pooled.h"
 #include "positions.h"
 
@@ -172,33 +169,42 @@ class PooledWeightGradient : public Kernel {
 };
 
 /// pooled gradient, positions, weights -> input gradient. Threads own images.
+///
+/// The lists of a column of cells lie one behind the other, so that all that reaches a row of the image is
+/// one range of them: the r lists of the cells r - 1 rows above and below. In an entry of row y, `rows` is y
+/// rows before its weights; seen from row Y of the image, their row Y - y is then Y rows further for all
+/// entries.
 class PooledInputGradient : public Kernel {
   public:
     explicit PooledInputGradient(const Signature& signature)
         : g_(signature, signature.outputs[0].shape, signature.inputs[2].shape, signature.inputs[0].shape),
           threads_(signature.threads),
-          cells_(g_.windows() * g_.window_h * g_.window_w) {
-        packed_bytes_ = (g_.k * g_.packed_kernel() * sizeof(float) + 63) / 64 * 64;
-        counts_bytes_ = (cells_ * sizeof(int64_t) + 63) / 64 * 64;
-        lists_bytes_ = (cells_ * g_.k * sizeof(Entry) + 63) / 64 * 64;
-        image_bytes_ = (g_.image_floats * sizeof(float) + 63) / 64 * 64;
+          cells_h_(g_.windows_h * g_.window_h),
+          cells_w_(g_.windows_w * g_.window_w) {
+        slack_ = cells_h_ * g_.packed_row();
+        packed_bytes_ = whole_lines((slack_ + g_.k * g_.packed_kernel()) * sizeof(float));
+        starts_bytes_ = whole_lines(cells_w_ * (cells_h_ + 1) * sizeof(int64_t));
+        window_bytes_ = whole_lines(g_.in_window.size() * g_.k * sizeof(Entry));
+        lists_bytes_ = whole_lines(cells_w_ * cells_h_ * g_.k * sizeof(Entry));
+        image_bytes_ = whole_lines(g_.image_floats * sizeof(float));
     }
 
-    size_t workspace_bytes() const override {
-        return packed_bytes_ + threads_ * (counts_bytes_ + lists_bytes_ + image_bytes_);
-    }
+    size_t workspace_bytes() const override { return packed_bytes_ + threads_ * own_bytes(); }
 
     void run(const Arguments& arguments, ThreadPool& pool) override {
-        float* packed = static_cast<float*>(arguments.workspace);
+        float* packed = static_cast<float*>(arguments.workspace) + slack_;
         pack(arguments.input<float>(2), packed, pool);
         char* scratch = static_cast<char*>(arguments.workspace) + packed_bytes_;
         pool.ranges(g_.n, 1, [&](int64_t first, int64_t last, int worker) {
-            char* own = scratch + worker * (counts_bytes_ + lists_bytes_ + image_bytes_);
+            char* own = scratch + worker * own_bytes();
             for (int64_t n = first; n < last; n++) image_gradient(arguments, n, packed, own);
         });
     }
 
   private:
+    static size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+    size_t own_bytes() const { return starts_bytes_ + window_bytes_ + lists_bytes_ + image_bytes_; }
+
     void pack(const float* weights, float* packed, ThreadPool& pool) const {
         pool.ranges(g_.k, 8, [&](int64_t first, int64_t last, int) {
             for (int64_t k = first; k < last; k++)
@@ -212,39 +218,70 @@ class PooledInputGradient : public Kernel {
     }
 
     void image_gradient(const Arguments& arguments, int64_t n, const float* packed, char* own) const {
-        auto* counts = reinterpret_cast<int64_t*>(own);
-        auto* lists = reinterpret_cast<Entry*>(own + counts_bytes_);
-        auto* image = reinterpret_cast<float*>(own + counts_bytes_ + lists_bytes_);
-        const int cells = static_cast<int>(g_.window_h * g_.window_w);
-        std::memset(counts, 0, cells_ * sizeof(int64_t));
-        for (int64_t p = 0; p < g_.windows(); p++) {
-            const int64_t at = (n * g_.windows() + p) * g_.k;
-            const float* value = arguments.input<float>(0) + at;
-            const uint8_t* position = arguments.input<uint8_t>(1) + at;
-            each_nonzero(value, 0, g_.k, [&](int64_t k) {
-                const int64_t cell = p * cells + position[k];
-                lists[cell * g_.k + counts[cell]++] = {packed + k * g_.packed_kernel(), value[k]};
-            });
-        }
+        auto* starts = reinterpret_cast<int64_t*>(own);
+        auto* window = reinterpret_cast<Entry*>(own + starts_bytes_);
+        auto* lists = reinterpret_cast<Entry*>(own + starts_bytes_ + window_bytes_);
+        auto* image = reinterpret_cast<float*>(own + starts_bytes_ + window_bytes_ + lists_bytes_);
+        const int64_t at = n * g_.windows() * g_.k;
+        list_cells(arguments.input<float>(0) + at, arguments.input<uint8_t>(1) + at, packed, starts, window,
+                   lists);
         std::memset(image, 0, g_.image_floats * sizeof(float));
-        tiles(g_, [&](int64_t i, int64_t rows, int64_t j, int64_t columns) {
-            const Accumulate add = accumulators[rows - 1][columns - 1];
-            for (int64_t cell = 0; cell < cells_; cell++) {
-                if (!counts[cell]) continue;
-                float* target = image + g_.corner(cell / cells) + g_.in_window[cell % cells];
-                add(lists + cell * g_.k, counts[cell], i * g_.packed_row() + j, g_.packed_row(),
-                    target + i * g_.image_row() + j, g_.image_row());
+        for (int64_t x = 0; x < cells_w_; x++) {
+            const int64_t* start = starts + x * (cells_h_ + 1);
+            for (int64_t y = 0; y < cells_h_ + g_.r - 1; y++) {
+                const int64_t first = start[std::max<int64_t>(y - g_.r + 1, 0)];
+                const int64_t last = start[std::min(y + 1, cells_h_)];
+                if (first < last)
+                    add_row(lists + first, last - first, y * g_.packed_row(),
+                            image + y * g_.image_row() + x * g_.c);
             }
-        });
+        }
         float* dx = arguments.output<float>(0) + n * g_.h * g_.w * g_.c;
         for (int64_t y = 0; y < g_.h; y++)
             std::memcpy(dx + y * g_.w * g_.c, image + (y + g_.top) * g_.image_row() + g_.left * g_.c,
                         g_.w * g_.c * sizeof(float));
     }
 
+    /// The lists of column x are lists[starts[x][0] ... starts[x][cells_h]), row by row.
+    void list_cells(const float* dy, const uint8_t* positions, const float* packed, int64_t* starts,
+                    Entry* window, Entry* lists) const {
+        for (int64_t x = 0; x < cells_w_; x++) starts[x * (cells_h_ + 1)] = x * cells_h_ * g_.k;
+        for (int64_t p = 0; p < g_.windows(); p++) {
+            const float* value = dy + p * g_.k;
+            const uint8_t* position = positions + p * g_.k;
+            int64_t counts[256];  // positions are bytes
+            std::fill_n(counts, g_.in_window.size(), 0);
+            each_nonzero(value, 0, g_.k, [&](int64_t k) {
+                const int64_t cell = position[k];
+                window[cell * g_.k + counts[cell]++] = {packed + k * g_.packed_kernel(), value[k]};
+            });
+            for (size_t cell = 0; cell < g_.in_window.size(); cell++) {
+                const int64_t y = p / g_.windows_w * g_.window_h + cell / g_.window_w;
+                const int64_t x = p % g_.windows_w * g_.window_w + cell % g_.window_w;
+                int64_t* start = starts + x * (cells_h_ + 1) + y;
+                for (int64_t i = 0; i < counts[cell]; i++) {
+                    const Entry& entry = window[cell * g_.k + i];
+                    lists[start[0] + i] = {entry.rows - y * g_.packed_row(), entry.value};
+                }
+                start[1] = start[0] + counts[cell];
+            }
+        }
+    }
+
+    void add_row(const Entry* entries, int64_t count, int64_t offset, float* target) const {
+        const int64_t chunks = (g_.vectors + max_accumulators - 1) / max_accumulators;
+        for (int64_t chunk = 0; chunk < chunks; chunk++) {
+            const int64_t first = g_.vectors * chunk / chunks;
+            const int64_t columns = g_.vectors * (chunk + 1) / chunks - first;
+            const int64_t j = first * lane_count;
+            accumulators[0][columns - 1](entries, count, offset + j, 0, target + j, 0);
+        }
+    }
+
     PooledImages g_;
     int threads_;
-    int64_t cells_, packed_bytes_, counts_bytes_, lists_bytes_, image_bytes_;
+    int64_t cells_h_, cells_w_, slack_;
+    size_t packed_bytes_, starts_bytes_, window_bytes_, lists_bytes_, image_bytes_;
 };
 
 bool supports(const Signature& s, int positions, const Shape& kernel) {

@@ -3,16 +3,18 @@ run, and used where they should be."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from magmadnn_py import ops
-from magmadnn_py.benchmarks.cases.conv_pooled import CASES, FORWARD_CASES, OTHER_CASES, OTHER_FORWARD_CASES
+from magmadnn_py.benchmarks.cases.conv_pooled import CASES, FORWARD_CASES, OTHER_CASES, OTHER_FORWARD_CASES, forward
 from magmadnn_py.graph import Trace, gradients
 from magmadnn_py.ops.pool import MaxPoolGradient
 from magmadnn_py.passes.pool_first import pool_first
 from magmadnn_py.runtime.program import Program
-from ops.checks import check_cost_and_split, check_kernel, parametrize
+from ops.checks import check_cost_and_split, check_kernel, parametrize, run_algorithm, trace_op
 
 
 def dense_gradient(case, arrays):
@@ -50,11 +52,10 @@ def test_every_case_of_the_list_has_a_kernel(threads):
     before = _core.get_threads()
     _core.set_threads(threads)
     try:
-        for case in CASES:
-            with Trace() as trace:
-                value = case.op(*(trace.input(t.shape, t.dtype) for t in case.inputs))
-                program = Program(trace.graph([value]))
-            assert set(program.algorithms.values()) <= {"sparse", "shallow"}, case.label
+        for case in CASES + FORWARD_CASES:
+            trace, _, values = trace_op(case)
+            program = Program(trace.graph(values))
+            assert "reference" not in program.algorithms.values(), case.label
     finally:
         _core.set_threads(before)
 
@@ -85,3 +86,17 @@ def test_gradients_are_those_of_the_dense_step(monkeypatch):
     monkeypatch.setenv("MAGMADNN_PASSES", "-sparse")
     for a, b in zip(sparse, Program(graph).run(*arrays), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [2, 8])
+def test_equal_cells_and_nan(channels):
+    """The first of equal cells is chosen, and a NaN passes through, by each kernel."""
+    case = forward("ties", (2, 10, 10, channels), (3, 3, channels, 11), bias=True, activation="relu")
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.integers(-1, 2, t.shape).astype("float32") for t in case.inputs)
+    check_kernel(replace(case, make=lambda rng, types: (x, w, b)))
+    broken = x.copy()
+    broken[1, 4, 5, 0] = np.nan
+    expected, _ = case.op.reference(np, broken, w, b)
+    (got, _), _ = run_algorithm(case, [broken, w, b], None)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))

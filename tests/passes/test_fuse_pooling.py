@@ -75,3 +75,8 @@ def test_a_bias_that_is_computed_or_of_another_shape_stays_outside(bias):
 def test_overlapping_windows_stay():
     nodes = fused(lambda x, w, b: [ops.max_pool(ops.conv(x, w), 2, 1)])
     assert [node.op.name for node in nodes] == ["convolution", "max_pool"]
+
+
+def test_a_layer_of_many_weights_stays_in_two():
+    nodes = fused(lambda x, w, b: [pool(ops.conv(x, w))[0]], (1, 6, 6, 128), (3, 3, 128, 128))
+    assert [node.op.name for node in nodes] == ["convolution", "max_pool"]
