@@ -166,8 +166,8 @@ void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
             multiply_block(own, rows, block, panel, std::min(panel + group_, end), panel == first, packed);
 }
 
-/// One group of panels times one block of the depth: the panels are packed once and serve all rows. The strips
-/// of the block's first group are still there for the next ones where one block holds all rows.
+/// One group of panels times one block of the depth: the panels are packed once and serve all rows. The
+/// strips of the block's first group are still there for the next ones where one block holds all rows.
 template <class T>
 void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel,
                                int64_t end_panel, bool first_group, T* packed) const {
