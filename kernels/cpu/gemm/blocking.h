@@ -47,6 +47,9 @@ inline constexpr int64_t long_run = 12;
 /// to the first level and serves a block of rows.
 inline constexpr int64_t packed_bytes = 1 << 20;
 
+/// Bytes of a first operand that is packed as a whole, once for all tasks.
+inline constexpr int64_t shared_bytes = 16 << 20;
+
 /// Panels of a product that do not repay packing its first operand.
 inline constexpr int64_t few_panels = 4;
 
