@@ -26,7 +26,6 @@ class DirectConvolution : public Kernel {
     struct PhaseTables {
         Phase phase;
         std::vector<int32_t> source_rows, source_columns, target_rows;
-        Runs source_runs;
         int64_t packed_start;  // of the phase's weights within those of a group
     };
     struct PackedTap {
@@ -80,9 +79,8 @@ DirectConvolution<T>::DirectConvolution(const Signature& s, Direction direction,
 
 template <class T>
 void DirectConvolution<T>::add_phase(const Phase& phase) {
-    const std::vector<int32_t> taps = source_.taps(phase, depth_);
-    phases_.push_back({phase, source_.positions(phase), taps,
-                       target_positions(source_.largest(), phase, target_), runs_of(taps), packed_group_});
+    phases_.push_back({phase, source_.positions(phase), source_.taps(phase, depth_),
+                       target_positions(source_.largest(), phase, target_), packed_group_});
     const PhaseTables& tables = phases_.back();
     packed_group_ += panels_.lanes_in_row() * static_cast<int64_t>(tables.source_columns.size());
     int64_t place = 0;
@@ -149,7 +147,6 @@ void DirectConvolution<T>::run_block(const T* source, const Block& block, int64_
         Product<T> product;
         product.a_rows = tables.source_rows.data();
         product.a_columns = tables.source_columns.data();
-        product.runs = tables.source_runs;
         product.c_rows = tables.target_rows.data();
         product.rows = block.rows(tables.phase);
         product.depth = static_cast<int64_t>(tables.source_columns.size());

@@ -28,7 +28,7 @@ class MatMul : public Kernel {
   public:
     explicit MatMul(const Signature& s);
     size_t workspace_bytes() const override {
-        return sizeof(T) * static_cast<size_t>(threads_ * (a_elements_ + b_elements_));
+        return sizeof(T) * static_cast<size_t>(shared_elements_ + threads_ * worker_elements_);
     }
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
@@ -38,13 +38,22 @@ class MatMul : public Kernel {
         const T* b;
         const T* bias;
         T* y;
+        const T* strips;  // of the task's rows, or null
     };
     void choose_blocks();
     void choose_tasks();
     void fill_tables();
+    Cut row_blocks(int64_t row_task) const {
+        return Cut::by_length(row_tasks_.begin(row_task + 1) - row_tasks_.begin(row_task), row_block_);
+    }
+    /// Where A(i, 0) of a block of the depth lies.
+    const T* first_of(const T* a, int64_t i, int64_t block) const {
+        return transpose_a_ ? a + i + depth_.begin(block) * m_ : a + i * k_ + depth_.begin(block);
+    }
+    void pack_shared(const T* a, int64_t slot, T* shared) const;
     void run_task(const Operands& matrices, int64_t task, T* packed) const;
     void multiply_block(const Operands& matrices, Cut rows, int64_t block, int64_t first_panel,
-                        int64_t end_panel, bool first_group, T* packed) const;
+                        int64_t end_panel, T* packed) const;
     bool in_place(int64_t panel) const {
         return b_in_place_ && panels_.columns_of(panel) == panels_.packed_lanes(panel);
     }
@@ -58,9 +67,11 @@ class MatMul : public Kernel {
     bool b_in_place_;
     int64_t group_;  // panels packed at a time
     Cut row_tasks_, column_tasks_, depth_;
-    bool strips_;  // whether A is packed too: for few columns it is read in place
-    int64_t row_block_;
-    int64_t b_elements_, a_elements_;  // of one worker's packed blocks
+    // Whether A is packed too: for few columns it is read in place. Shared: all of it first, for all tasks.
+    bool strips_, share_strips_;
+    int64_t row_block_, row_parts_;    // blocks of a row task, at most
+    int64_t a_elements_, b_elements_;  // of one packed block
+    int64_t shared_elements_, worker_elements_;
     std::vector<int32_t> a_rows_, y_rows_;
 };
 
@@ -94,17 +105,21 @@ void MatMul<T>::choose_blocks() {
     constexpr int64_t element_bytes = sizeof(T);
     b_in_place_ = !transpose_b_ && (m_ <= 2 * strip_rows || n_ <= panel_lanes<T>);
     strips_ = !b_in_place_ && panels_.count() >= few_panels;
+    share_strips_ = strips_ && a_offsets_.size() == 1 && m_ * k_ * element_bytes <= shared_bytes;
     depth_ = Cut::by_length(k_, b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth);
     const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
     choose_tasks();
     row_block_ = std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
     row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);
+    row_parts_ = Cut::by_length(row_tasks_.longest(), row_block_).parts;
     // Panels that serve a single block of rows are used while they are fresh.
-    const int64_t group_bytes = row_tasks_.longest() <= row_block_ ? level_2_bytes / 2 : packed_bytes;
+    const int64_t group_bytes = share_strips_ && row_parts_ == 1 ? level_2_bytes / 2 : packed_bytes;
     group_ = std::clamp<int64_t>(group_bytes / (depth * panel_lanes<T> * element_bytes), 1,
                                  column_tasks_.longest());
     b_elements_ = round_up(group_ * panel_lanes<T> * depth, 16);
     a_elements_ = strips_ ? round_up(strip_elements<T>(row_block_, depth), 16) : 0;
+    shared_elements_ = share_strips_ ? row_tasks_.parts * row_parts_ * depth_.parts * a_elements_ : 0;
+    worker_elements_ = b_elements_ + (share_strips_ ? 0 : a_elements_);
 }
 
 /// Cuts rows and columns of Y into tasks so that packing, repeated by each task, costs least.
@@ -120,7 +135,7 @@ void MatMul<T>::choose_tasks() {
     for (int64_t columns = 1; columns <= std::clamp<int64_t>(panels_.count(), 1, wanted); columns++) {
         const int64_t rows = std::clamp<int64_t>(m_ / chunk_rows, 1, (wanted + columns - 1) / columns);
         const int64_t tasks = std::min(rows * columns, wanted);
-        const int64_t cost = (strips_ ? m_ * columns : 0) + (b_in_place_ ? 0 : n_ * rows);
+        const int64_t cost = (strips_ && !share_strips_ ? m_ * columns : 0) + (b_in_place_ ? 0 : n_ * rows);
         if (tasks < best_tasks || (tasks == best_tasks && cost >= best_cost)) continue;
         best_tasks = tasks;
         best_cost = cost;
@@ -141,12 +156,30 @@ template <class T>
 void MatMul<T>::run(const Arguments& arguments, ThreadPool& pool) {
     const int64_t tasks = static_cast<int64_t>(a_offsets_.size()) * row_tasks_.parts * column_tasks_.parts;
     const Operands matrices = {arguments.input<T>(0), arguments.input<T>(1),
-                               bias_ ? arguments.input<T>(2) : nullptr, arguments.output<T>(0)};
-    T* workspace = static_cast<T*>(arguments.workspace);
+                               bias_ ? arguments.input<T>(2) : nullptr, arguments.output<T>(0),
+                               static_cast<T*>(arguments.workspace)};
+    T* shared = static_cast<T*>(arguments.workspace);
     if (m_ == 0 || n_ == 0) return;
+    if (share_strips_)
+        run_tasks(pool, serial_, row_tasks_.parts * row_parts_ * depth_.parts,
+                  [&](int64_t slot, int) { pack_shared(matrices.a, slot, shared); });
     run_tasks(pool, serial_, tasks, [&](int64_t task, int worker) {
-        run_task(matrices, task, workspace + worker * (a_elements_ + b_elements_));
+        run_task(matrices, task, shared + shared_elements_ + worker * worker_elements_);
     });
+}
+
+/// Packs one (row task, block of its rows, block of the depth).
+template <class T>
+void MatMul<T>::pack_shared(const T* a, int64_t slot, T* shared) const {
+    const int64_t block = slot % depth_.parts;
+    const int64_t part = slot / depth_.parts % row_parts_;
+    const int64_t row_task = slot / depth_.parts / row_parts_;
+    const Cut rows = row_blocks(row_task);
+    if (part >= rows.parts) return;
+    const int64_t begin = rows.begin(part);
+    pack_strips(first_of(a, row_tasks_.begin(row_task) + begin, block), transpose_a_ ? m_ : k_, transpose_a_,
+                rows.begin(part + 1) - begin, depth_.begin(block + 1) - depth_.begin(block),
+                shared + slot * a_elements_);
 }
 
 template <class T>
@@ -157,20 +190,20 @@ void MatMul<T>::run_task(const Operands& all, int64_t task, T* packed) const {
     const int64_t batch = task / row_tasks_.parts;
 
     const int64_t row = row_tasks_.begin(row_task);
-    const Cut rows = Cut::by_length(row_tasks_.begin(row_task + 1) - row, row_block_);
-    const Operands own = {all.a + a_offsets_[batch] + row * (transpose_a_ ? 1 : k_),
-                          all.b + b_offsets_[batch], all.bias, all.y + (batch * m_ + row) * n_};
+    const Operands own = {
+        first_of(all.a + a_offsets_[batch], row, 0), all.b + b_offsets_[batch], all.bias,
+        all.y + (batch * m_ + row) * n_,
+        share_strips_ ? all.strips + row_task * row_parts_ * depth_.parts * a_elements_ : nullptr};
     const int64_t first = column_tasks_.begin(column_task), end = column_tasks_.begin(column_task + 1);
     for (int64_t block = 0; block < depth_.parts; block++)
         for (int64_t panel = first; panel < end; panel += group_)
-            multiply_block(own, rows, block, panel, std::min(panel + group_, end), panel == first, packed);
+            multiply_block(own, row_blocks(row_task), block, panel, std::min(panel + group_, end), packed);
 }
 
-/// One group of panels times one block of the depth: the panels are packed once and serve all rows. The strips
-/// of the block's first group are still there for the next ones where one block holds all rows.
+/// One group of panels times one block of the depth: the panels are packed once and serve all rows.
 template <class T>
 void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int64_t first_panel,
-                               int64_t end_panel, bool first_group, T* packed) const {
+                               int64_t end_panel, T* packed) const {
     const int64_t k = depth_.begin(block);
     const int64_t depth = depth_.begin(block + 1) - k;
     const bool last = block + 1 == depth_.parts;
@@ -190,7 +223,7 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
     for (int64_t part = 0; part < rows.parts; part++) {
         const int64_t m = rows.begin(part);
         Product<T> product;
-        product.a = own.a + (transpose_a_ ? m + k * m_ : m * k_ + k);
+        product.a = first_of(own.a, m, block);
         product.a_rows = strips_ ? nullptr : a_rows_.data();
         product.a_columns = &no_offset;
         product.c_rows = y_rows_.data();
@@ -199,10 +232,11 @@ void MatMul<T>::multiply_block(const Operands& own, Cut rows, int64_t block, int
         product.runs = {depth, transpose_a_ ? m_ : 1};
         product.accumulate = block > 0;
         product.relu = last && relu_;
-        if (strips_) {
+        if (share_strips_) {
+            product.a = own.strips + (part * depth_.parts + block) * a_elements_;
+        } else if (strips_) {
             T* strips = packed + b_elements_;
-            if (first_group || rows.parts > 1)
-                pack_strips(product.a, transpose_a_ ? m_ : k_, transpose_a_, product.rows, depth, strips);
+            pack_strips(product.a, transpose_a_ ? m_ : k_, transpose_a_, product.rows, depth, strips);
             product.a = strips;
         }
         for (int64_t p = first_panel; p < end_panel; p++) {

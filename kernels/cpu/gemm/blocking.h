@@ -40,9 +40,15 @@ inline constexpr int64_t weight_gradient_depth = 224;
 inline constexpr int64_t chunk_rows = MAGMADNN_VECTOR_BYTES == 64 ? 32 : 24;
 inline constexpr int64_t far_bytes = 1024;
 
-/// Bytes of one worker's packed panels of a dense product, in the level-3 cache: each panel in turn moves up to
-/// the first level and serves a block of rows.
+/// Columns of a first operand that lie evenly and repay a loop of their own.
+inline constexpr int64_t long_run = 12;
+
+/// Bytes of one worker's packed panels of a dense product, in the level-3 cache: each panel in turn moves up
+/// to the first level and serves a block of rows.
 inline constexpr int64_t packed_bytes = 1 << 20;
+
+/// Bytes of a first operand that is packed as a whole, once for all tasks.
+inline constexpr int64_t shared_bytes = 16 << 20;
 
 /// Panels of a product that do not repay packing its first operand.
 inline constexpr int64_t few_panels = 4;

@@ -1,7 +1,9 @@
 // The one inner loop of dense layers and convolutions: C (+)= A B, where A lies in one of two ways.
-//   indexed: A(i,k) = a[a_rows[i] + a_columns[k]]    pixels and taps of an image, or plain strides. Columns may
+//   indexed: A(i,k) = a[a_rows[i] + a_columns[k]]    pixels and taps of an image, or plain strides. Columns
+//   may
 //                                                    lie evenly in runs.
-//   strips:  the rows of each tile apart (`tiles_of`), stored [depth][strip_rows], strip after strip; a_rows is
+//   strips:  the rows of each tile apart (`tiles_of`), stored [depth][strip_rows], strip after strip; a_rows
+//   is
 //            null. Takes packing, and is the fastest.
 //   B(k,j) = b[k * b_stride + j]            a panel at most `panel_lanes` wide, readable in whole vectors
 //   C(i,j) = c[c_rows[i] + j]
@@ -23,7 +25,7 @@ struct Runs {
 /// The table of columns that form one run.
 inline constexpr int32_t no_offset = 0;
 
-/// The longest runs that a table falls into.
+/// The longest runs that a table falls into; single offsets where they are too short to repay a loop each.
 Runs runs_of(const std::vector<int32_t>& offsets);
 
 template <class T>

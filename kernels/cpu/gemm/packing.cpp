@@ -49,8 +49,8 @@ void pack_panels(const Panels<T>& panels, int64_t first, int64_t end, const T* b
                  int64_t depth, T* packed) {
     for (int64_t k = 0; k < depth; k += rows_at_once)
         for (int64_t p = first; p < end; p++)
-            pack(b + k * stride + panels.first(p), stride, std::min(rows_at_once, depth - k), panels.columns_of(p),
-                 panels.packed_lanes(p),
+            pack(b + k * stride + panels.first(p), stride, std::min(rows_at_once, depth - k),
+                 panels.columns_of(p), panels.packed_lanes(p),
                  packed + (panels.first(p) - panels.first(first)) * depth + k * panels.packed_lanes(p));
 }
 
@@ -64,7 +64,8 @@ template <class T>
 void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int64_t packed_lanes,
                      T* packed) {
     constexpr int L = lanes<T>;
-    // From the last lanes to the first, and from k = 0 up: what a vector writes too much is overwritten later.
+    // From the last lanes to the first, and from k = 0 up: what a vector writes too much is overwritten
+    // later.
     for (int64_t j = (columns - 1) / L * L; j >= 0; j -= L) {
         const int count = static_cast<int>(std::min<int64_t>(columns - j, L));
         const T* row = b + j * stride;
@@ -78,8 +79,7 @@ void pack_transposed(const T* b, int64_t stride, int64_t depth, int columns, int
             for (int i = 0; i < L; i++) store(packed + (k + i) * packed_lanes + j, block[i]);
         }
         for (; k < depth; k++)
-            for (int i = 0; i < count; i++)
-                packed[k * packed_lanes + j + i] = row[i * stride + k];
+            for (int i = 0; i < count; i++) packed[k * packed_lanes + j + i] = row[i * stride + k];
     }
 }
 

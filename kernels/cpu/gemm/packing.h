@@ -1,6 +1,6 @@
 // The operands of a product as the micro-kernel wants them. The second is cut into panels a few vectors wide,
-// each stored [depth][lanes], the first may be cut into strips of few rows. Lanes past the last column hold anything: no column of the product depends on
-// another.
+// each stored [depth][lanes], the first may be cut into strips of few rows. Lanes past the last column hold
+// anything: no column of the product depends on another.
 #pragma once
 #include <algorithm>
 #include <cstdint>
