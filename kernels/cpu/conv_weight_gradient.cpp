@@ -19,13 +19,10 @@ class WeightGradient : public Kernel {
     void run(const Arguments& arguments, ThreadPool& pool) override;
 
   private:
-    struct Chunk {
-        int64_t row, rows;  // of (tap, input channel of a group)
-    };
-    /// Elements of one worker's scratch: a copy of a padded block, packed panels of dy, a packed chunk of x.
+    /// Elements of one worker's scratch: a copy of a padded block, packed panels of dy, packed x.
     struct Scratch {
-        int64_t copy, panels, chunk;
-        int64_t total() const { return copy + panels + chunk; }
+        int64_t copy, panels, x;
+        int64_t total() const { return copy + panels + x; }
     };
     /// A task's share: the (group, panel) units, and whether their sums hold something already.
     struct Share {
@@ -37,6 +34,7 @@ class WeightGradient : public Kernel {
     void run_part(const T* x, const T* dy, int64_t image_part, int64_t column_part, T* scratch,
                   T* sums) const;
     void run_block(const T* x, const T* dy, const Block& block, const Share& share, T* scratch) const;
+    void pack_pixels(const T* x, int64_t depth, T* packed) const;
     bool dy_in_place(const Block& block) const;
     void multiply_panels(Product<T> product, const T* x, int64_t first_panel, int64_t end_panel, T* packed_x,
                          T* sums) const;
@@ -57,9 +55,8 @@ class WeightGradient : public Kernel {
     Scratch worker_;
     std::vector<int32_t> x_rows_, x_columns_, sum_rows_;
     Runs x_runs_;
-    // Where pixels of x lie far apart, rows of the product are packed, a chunk at a time.
+    // Where pixels of x lie far apart, they are packed for one tap at a time, in chunks of channels.
     bool pack_x_;
-    std::vector<Chunk> chunks_;
     std::vector<int32_t> chunk_rows_;
 };
 
@@ -91,21 +88,15 @@ WeightGradient<T>::WeightGradient(const Signature& s)
     const int64_t depth = static_cast<int64_t>(x_columns_.size());
     const int64_t panels = std::min(panels_.lanes_in_row(), panel_group * panel_lanes<T>);
     worker_ = {round_up(source_.copy_elements(), 16), round_up(depth * panels, 16),
-               pack_x_ ? depth * chunk_rows : 0};
+               pack_x_ ? depth * round_up(shape_.group_channels(), chunk_rows) : 0};
 }
 
 template <class T>
 void WeightGradient<T>::choose_chunks() {
     const int64_t channels = shape_.group_channels();
     const int64_t distance = shape_.channels * shape_.stride[2] * static_cast<int64_t>(sizeof(T));
-    pack_x_ = distance >= far_bytes && channels >= chunk_rows && panels_.count() >= 8;
-    if (!pack_x_) {
-        chunks_ = {{0, shape_.taps() * channels}};
-        return;
-    }
-    for (int64_t tap = 0; tap < shape_.taps(); tap++)
-        for (int64_t c = 0; c < channels; c += chunk_rows)
-            chunks_.push_back({tap * channels + c, std::min(chunk_rows, channels - c)});
+    pack_x_ = distance >= far_bytes && channels >= chunk_rows && panels_.count() >= 4;
+    if (!pack_x_) return;
     for (int32_t i = 0; i < chunk_rows; i++) chunk_rows_.push_back(i);
 }
 
@@ -188,30 +179,46 @@ void WeightGradient<T>::multiply_panels(Product<T> product, const T* x, int64_t 
                                         int64_t end_panel, T* packed_x, T* sums) const {
     const T* dy = product.b;
     const int64_t dy_stride = product.b_stride;  // zero: packed
-    for (const Chunk& chunk : chunks_) {
-        if (pack_x_) {
-            pack_indexed(x + x_rows_[chunk.row], x_columns_.data(), product.depth,
-                         static_cast<int>(chunk.rows), chunk_rows, packed_x);
-            product.a = packed_x;
-            product.a_rows = chunk_rows_.data();
-            product.a_columns = &no_offset;
-            product.runs = {product.depth, chunk_rows};
-        } else {
-            product.a = x;
-            product.a_rows = x_rows_.data();
-            product.a_columns = x_columns_.data();
-            product.runs = x_runs_;
-        }
-        product.rows = chunk.rows;
+    const auto multiply_rows = [&](int64_t first_row, int64_t rows) {
+        product.rows = rows;
         for (int64_t panel = first_panel; panel < end_panel; panel++) {
             product.b =
                 dy + (panels_.first(panel) - panels_.first(first_panel)) * (dy_stride ? 1 : product.depth);
             product.b_stride = dy_stride ? dy_stride : panels_.packed_lanes(panel);
-            product.c = sums + chunk.row * shape_.filters + panels_.first(panel);
+            product.c = sums + first_row * shape_.filters + panels_.first(panel);
             product.columns = panels_.columns_of(panel);
             multiply(product);
         }
+    };
+    if (!pack_x_) {
+        product.a = x;
+        product.a_rows = x_rows_.data();
+        product.a_columns = x_columns_.data();
+        product.runs = x_runs_;
+        multiply_rows(0, static_cast<int64_t>(x_rows_.size()));
+        return;
     }
+    product.a_rows = chunk_rows_.data();
+    product.a_columns = &no_offset;
+    product.runs = {product.depth, chunk_rows};
+    const int64_t channels = shape_.group_channels();
+    for (int64_t tap = 0; tap < shape_.taps(); tap++) {
+        pack_pixels(x + x_rows_[tap * channels], product.depth, packed_x);
+        for (int64_t c = 0; c < channels; c += chunk_rows) {
+            product.a = packed_x + c * product.depth;
+            multiply_rows(tap * channels + c, std::min(chunk_rows, channels - c));
+        }
+    }
+}
+
+/// Packs the channels of pixels as chunks [depth][chunk_rows], pixel by pixel: as memory is read best.
+template <class T>
+void WeightGradient<T>::pack_pixels(const T* x, int64_t depth, T* packed) const {
+    const int64_t channels = shape_.group_channels();
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t c = 0; c < channels; c += chunk_rows)
+            pack_indexed(x + c, &x_columns_[k], 1, static_cast<int>(std::min(chunk_rows, channels - c)),
+                         chunk_rows, packed + c * depth + k * chunk_rows);
 }
 
 template <class T>

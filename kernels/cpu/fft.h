@@ -24,6 +24,16 @@ struct RootsOfUnity {
 template <int N>
 inline const RootsOfUnity<N> roots_of_unity;
 
+/// Multiplies by the root of number j > 0, or by its conjugate.
+template <int N, bool Inverse>
+inline __attribute__((always_inline)) void turn(int j, Vector<float>& re, Vector<float>& im) {
+    const float c = roots_of_unity<N>.re[j];
+    const float s = Inverse ? -roots_of_unity<N>.im[j] : roots_of_unity<N>.im[j];
+    const Vector<float> turned = 4 * j == N ? -s * im : c * re - s * im;
+    im = 4 * j == N ? s * re : c * im + s * re;
+    re = turned;
+}
+
 /// Decimation in frequency (forward) or in time (inverse), radix two.
 template <int N, bool Inverse>
 inline __attribute__((always_inline)) void transform(Vector<float>* re, Vector<float>* im) {
@@ -33,23 +43,18 @@ inline __attribute__((always_inline)) void transform(Vector<float>* re, Vector<f
             transform<half, Inverse>(re, im);
             transform<half, Inverse>(re + half, im + half);
         }
-#pragma GCC unroll 16
-        for (int j = 0; j < half; j++) {
-            const auto turn = [&](Vector<float>& r, Vector<float>& i) {
-                if (j == 0) return;
-                const float c = roots_of_unity<N>.re[j];
-                const float s = Inverse ? -roots_of_unity<N>.im[j] : roots_of_unity<N>.im[j];
-                const Vector<float> turned = 4 * j == N ? -s * i : c * r - s * i;
-                i = 4 * j == N ? s * r : c * i + s * r;
-                r = turned;
-            };
-            Vector<float> r = re[j + half], i = im[j + half];
-            if (Inverse) turn(r, i);
+        const auto add = [&](int j, Vector<float> r, Vector<float> i) {
             re[j + half] = re[j] - r;
             im[j + half] = im[j] - i;
             re[j] += r;
             im[j] += i;
-            if (!Inverse) turn(re[j + half], im[j + half]);
+        };
+        add(0, re[half], im[half]);
+#pragma GCC unroll 16
+        for (int j = 1; j < half; j++) {
+            if (Inverse) turn<N, Inverse>(j, re[j + half], im[j + half]);
+            add(j, re[j + half], im[j + half]);
+            if (!Inverse) turn<N, Inverse>(j, re[j + half], im[j + half]);
         }
         if constexpr (!Inverse) {
             transform<half, Inverse>(re, im);

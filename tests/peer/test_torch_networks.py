@@ -55,7 +55,7 @@ NETWORKS = {
         lambda: applications.VGG16(input_shape=(32, 32, 3), classes=10, classifier_activation=None, dropout=0.0),
         lambda: torch_networks.vgg16(10, cells=1, dropout=0.0),
         (32, 32, 3),
-        3e-5,
+        1e-5,
     ),
     "alexnet": (
         lambda: applications.AlexNet(input_shape=(63, 63, 3), classes=10, classifier_activation=None, dropout=0.0),
