@@ -109,7 +109,12 @@ void MatMul<T>::choose_blocks() {
     depth_ = Cut::by_length(k_, b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth);
     const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
     choose_tasks();
-    row_block_ = std::min(block_rows, reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
+    // Where the second operand stays in the level-2 cache, few rows at a time: Y is then written along its
+    // rows.
+    const int64_t b_bytes = column_tasks_.longest() * panel_lanes<T> * depth * element_bytes;
+    const bool along_rows = strips_ && depth_.parts == 1 && b_bytes <= level_2_bytes / 2;
+    row_block_ = std::min<int64_t>(along_rows ? 2 * strip_rows : block_rows,
+                                   reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
     row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);
     row_parts_ = Cut::by_length(row_tasks_.longest(), row_block_).parts;
     // Panels that serve a single block of rows are used while they are fresh.
@@ -122,7 +127,8 @@ void MatMul<T>::choose_blocks() {
     worker_elements_ = b_elements_ + (share_strips_ ? 0 : a_elements_);
 }
 
-/// Cuts rows and columns of Y into tasks so that packing, repeated by each task, costs least.
+/// Cuts rows and columns of Y into tasks so that packing, repeated by each task, and writing rows of Y in
+/// pieces cost least.
 template <class T>
 void MatMul<T>::choose_tasks() {
     const int64_t batch = static_cast<int64_t>(a_offsets_.size());
@@ -130,12 +136,14 @@ void MatMul<T>::choose_tasks() {
     row_tasks_ = {m_, 1};
     column_tasks_ = {panels_.count(), 1};
     if (serial_) return;
+    constexpr int64_t piece_cost = 16;  // in elements packed
     const int64_t wanted = (tasks_wanted(serial_, threads_) + batch - 1) / batch;
     int64_t best_tasks = 0, best_cost = 0;
     for (int64_t columns = 1; columns <= std::clamp<int64_t>(panels_.count(), 1, wanted); columns++) {
         const int64_t rows = std::clamp<int64_t>(m_ / chunk_rows, 1, (wanted + columns - 1) / columns);
         const int64_t tasks = std::min(rows * columns, wanted);
-        const int64_t cost = (strips_ && !share_strips_ ? m_ * columns : 0) + (b_in_place_ ? 0 : n_ * rows);
+        const int64_t cost = (strips_ && !share_strips_ ? m_ * k_ * columns : 0) +
+                             (b_in_place_ ? 0 : n_ * k_ * rows) + piece_cost * m_ * columns;
         if (tasks < best_tasks || (tasks == best_tasks && cost >= best_cost)) continue;
         best_tasks = tasks;
         best_cost = cost;
@@ -160,9 +168,13 @@ void MatMul<T>::run(const Arguments& arguments, ThreadPool& pool) {
                                static_cast<T*>(arguments.workspace)};
     T* shared = static_cast<T*>(arguments.workspace);
     if (m_ == 0 || n_ == 0) return;
+    const bool pack_alone = serial_ || m_ * k_ <= serial_work / 4;
+    const Cut slots = {row_tasks_.parts * row_parts_ * depth_.parts, tasks_wanted(pack_alone, threads_)};
     if (share_strips_)
-        run_tasks(pool, serial_, row_tasks_.parts * row_parts_ * depth_.parts,
-                  [&](int64_t slot, int) { pack_shared(matrices.a, slot, shared); });
+        run_tasks(pool, pack_alone, slots.parts, [&](int64_t task, int) {
+            for (int64_t slot = slots.begin(task); slot < slots.begin(task + 1); slot++)
+                pack_shared(matrices.a, slot, shared);
+        });
     run_tasks(pool, serial_, tasks, [&](int64_t task, int worker) {
         run_task(matrices, task, shared + shared_elements_ + worker * worker_elements_);
     });
