@@ -109,10 +109,11 @@ void MatMul<T>::choose_blocks() {
     depth_ = Cut::by_length(k_, b_in_place_ && n_ > panel_lanes<T> ? in_place_depth : block_depth);
     const int64_t depth = std::max<int64_t>(depth_.longest(), 1);
     choose_tasks();
-    // Where the second operand stays in the level-2 cache, few rows at a time: Y is then written along its
-    // rows.
+    // A large Y is written along its rows, a few at a time, where the second operand stays in the level-2
+    // cache.
     const int64_t b_bytes = column_tasks_.longest() * panel_lanes<T> * depth * element_bytes;
-    const bool along_rows = strips_ && depth_.parts == 1 && b_bytes <= level_2_bytes / 2;
+    const bool along_rows = strips_ && depth_.parts == 1 && b_bytes <= level_2_bytes / 2 &&
+                            m_ * n_ * element_bytes >= large_result_bytes;
     row_block_ = std::min<int64_t>(along_rows ? 2 * strip_rows : block_rows,
                                    reach / std::max<int64_t>({n_, transpose_a_ ? 1 : k_, 1}));
     row_block_ = std::clamp<int64_t>(row_tasks_.longest(), 1, row_block_);

@@ -50,6 +50,9 @@ inline constexpr int64_t packed_bytes = 1 << 20;
 /// Bytes of a first operand that is packed as a whole, once for all tasks.
 inline constexpr int64_t shared_bytes = 16 << 20;
 
+/// Bytes of a result that hardly stay in any cache.
+inline constexpr int64_t large_result_bytes = 4 << 20;
+
 /// Panels of a product that do not repay packing its first operand.
 inline constexpr int64_t few_panels = 4;
 

@@ -104,7 +104,7 @@ void pack_strips(const T* a, int64_t stride, bool transposed, int64_t rows, int6
                 if (count == strip_rows)
                     std::memcpy(to, from, strip_rows * sizeof(T));
                 else
-                    copy_part(from, count, to);
+                    std::copy_n(from, count, to);
             }
         }
 }
