@@ -1,10 +1,9 @@
 // The one inner loop of dense layers and convolutions: C (+)= A B, where A lies in one of two ways.
-//   indexed: A(i,k) = a[a_rows[i] + a_columns[k]]    pixels and taps of an image, or plain strides. Columns
-//   may
-//                                                    lie evenly in runs.
-//   strips:  the rows of each tile apart (`tiles_of`), stored [depth][strip_rows], strip after strip; a_rows
-//   is
-//            null. Takes packing, and is the fastest.
+//   indexed  A(i,k) = a[a_rows[i] + a_columns[k]]: pixels and taps of an image, or plain strides. Columns may
+//            lie evenly in runs.
+//   strips   the rows of each tile apart (`tiles_of`), stored [depth][strip_rows], strip after strip; a_rows
+//            is null. Takes packing, and is the fastest.
+//
 //   B(k,j) = b[k * b_stride + j]            a panel at most `panel_lanes` wide, readable in whole vectors
 //   C(i,j) = c[c_rows[i] + j]
 #pragma once
