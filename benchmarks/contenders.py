@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 # A setting for other libraries' sake that slows current ones down.
 for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
@@ -97,8 +96,7 @@ def torch_contenders(network: str, mode: str, batch: int, threads: int, names: l
     """Makes the wanted PyTorch modes one by one; those of one layout share a module."""
     import torch
 
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-    from peer import torch_networks
+    from magmadnn_py.benchmarks import torch_networks
 
     torch.set_num_threads(threads)
     torch.compiler.reset()  # its limit of compilations counts those for earlier networks, whose memory it keeps

@@ -1,6 +1,6 @@
 """Steps of whole networks, beside the peer: `magmadnn bench models`.
 
-The peer takes part in the small networks only; `benchmarks/compare.py` compares whole trainings.
+The peer takes part where it has a twin of the network; `benchmarks/compare.py` compares whole trainings.
 """
 
 from __future__ import annotations
@@ -27,45 +27,25 @@ class NetworkCase:
     """A network of `magmadnn_py.applications` on a batch.
 
     classes: of the softmax at its end; None where it ends in numbers to regress.
-    peer: PyTorch's form of it, ending in logits, from the module `torch.nn`.
+    peer: its PyTorch twin in torch_networks.py.
     """
 
     name: str
     batch: int
     shape: tuple[int, ...]
     classes: int | None = 10
-    peer: Callable | None = None
-
-
-def _lenet5(nn):
-    return nn.Sequential(
-        nn.Conv2d(1, 20, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10),
-    )  # fmt: skip
-
-
-def _mnist_convnet(nn):
-    return nn.Sequential(
-        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Dropout(0.5), nn.Linear(1600, 10),
-    )  # fmt: skip
-
-
-def _mlp(nn):
-    return nn.Sequential(
-        nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-    )
+    peer: str | None = None
 
 
 _KNOWN = [
-    NetworkCase("LeNet5", 128, _MNIST, peer=_lenet5),
-    NetworkCase("mnist_convnet", 128, _MNIST, peer=_mnist_convnet),
-    NetworkCase("MLP", 128, _MNIST, peer=_mlp),
-    NetworkCase("ResNet20", 128, _CIFAR),
-    NetworkCase("AlexNet", 16, _IMAGENET, 1000),
-    NetworkCase("VGG16", 4, _IMAGENET, 1000),
+    NetworkCase("LeNet5", 128, _MNIST, peer="lenet5"),
+    NetworkCase("mnist_convnet", 128, _MNIST, peer="mnist_convnet"),
+    NetworkCase("MLP", 128, _MNIST, peer="mlp"),
+    NetworkCase("ResNet20", 128, _CIFAR, peer="resnet20"),
+    NetworkCase("AlexNet", 16, _IMAGENET, 1000, "alexnet"),
+    NetworkCase("VGG16", 4, _IMAGENET, 1000, "vgg16"),
     NetworkCase("ResNet18", 8, _IMAGENET, 1000),
-    NetworkCase("ResNet50", 8, _IMAGENET, 1000),
+    NetworkCase("ResNet50", 8, _IMAGENET, 1000, "resnet50"),
     NetworkCase("CosmoFlow", 1, (128, 128, 128, 4), None),
 ]
 NETWORKS = [case for case in _KNOWN if case.name in applications.__all__]
@@ -117,9 +97,11 @@ class _Peer:
     def __init__(self, case: NetworkCase, x: np.ndarray, y: np.ndarray):
         import torch
 
+        from . import torch_networks
+
         torch.set_num_threads(_core.get_threads())
         self.torch = torch
-        self.model = case.peer(torch.nn).to(memory_format=torch.channels_last)
+        self.model = getattr(torch_networks, case.peer)().to(memory_format=torch.channels_last)
         self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9)
         self.x = peers.channels_first(torch.from_numpy(x))
         self.y = torch.from_numpy(y)

@@ -18,7 +18,7 @@ torch = pytest.importorskip(
     "torch", reason="PyTorch is not installed (pip install '.[peers]'): nothing to compare with"
 )
 
-from peer import torch_networks  # noqa: E402
+from magmadnn_py.benchmarks import torch_networks  # noqa: E402
 
 
 def train_both(model, network, x, y, batch: int, rate: float) -> tuple[np.ndarray, np.ndarray]:

@@ -1,6 +1,6 @@
 """PyTorch twins of the networks in `magmadnn_py.applications`: the same layers in the same order, ending in logits.
 
-The tests compare training runs with them, `benchmarks/compare.py` speed.
+The tests compare training runs with them, `magmadnn bench models` and `benchmarks/compare.py` speed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from magmadnn_py import layers
+from .. import layers
 
 
 def mlp(classes: int = 10) -> nn.Module:
